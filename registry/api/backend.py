@@ -125,6 +125,9 @@ class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
     problem: str  # why there is no primary, or why this node does not write yet; empty: no problem
     nodes: list[NodeReport]
     primacies: list[Primacy]  # the oldest first
+    # When the newest snapshots that are ready, and that failed, were requested; 0: none.
+    snapshot_ms: int = 0
+    failed_snapshot_ms: int = 0
 
 
 R = TypeVar("R")

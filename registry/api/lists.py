@@ -12,9 +12,11 @@ import orjson
 from registry.domain import errors as e
 from registry.domain.commands import Command, ReleaseIds
 from registry.domain.decide.decision import check_subject
+from registry.domain.lookup.search import KINDS
 from registry.domain.model import DEFAULT_CONTEXT, ID_MAX, Subject
 from registry.domain.queries import entities, lists, subject_list, versions
 from registry.domain.queries.associations import AssociationRules
+from registry.domain.queries.candidates import Owners
 from registry.domain.queries.id_space import IdUsage, id_space, id_usage
 from registry.domain.queries.lists import Listed
 from registry.domain.queries.subject_ids import Place
@@ -26,7 +28,7 @@ from registry.domain.schemas import FORMATS
 from .answers import Answer, json_answer
 from .json_input import document, integer, text
 from .listing import Listing, Mark
-from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Freshness, Operation
+from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Freshness, Operation, PendingSearch
 from .paging import page
 from .parameters import (
     ASSOCIATED,
@@ -41,6 +43,7 @@ from .parameters import (
     words,
 )
 from .permissions import ADMINS, OPEN, SHOWN
+from .search import Words, find_owners, wanted_kinds, wanted_words
 
 
 def list_schemas(call: Call, view: View) -> Listing[Listed]:
@@ -170,10 +173,14 @@ ID_OPERATIONS = (
 
 DETAILS_MAX = 1000  # subjects with details in one page
 NAMED_MAX = 200  # subjects that one request can name
-DETAIL_FILTERS = (
-    word("schemaType", "With detail: only subjects whose latest version has this type"),
-    word("compatibilityLevel", "With detail: only subjects with this effective compatibility level"),
-    word("mode", "With detail: only subjects with this effective mode"),
+QUERY = word("query", "Only subjects in which all these words are found, as by /search")
+KIND = words("kind", f"With query: where to look: {', '.join(KINDS)}; by default everywhere")
+FILTERS = (
+    word("schemaType", "Only subjects whose latest version has this type"),
+    word("compatibilityLevel", "Only subjects with this effective compatibility level"),
+    word("mode", "Only subjects with this effective mode"),
+    QUERY,
+    KIND,
     words("subject", "With detail: only this subject, by its qualified name"),
 )
 SORT = word(
@@ -185,55 +192,64 @@ SORT = word(
 _KINDS: dict[bool, tuple[type, ...]] = {False: (str,), True: (str, int, int, int)}
 
 
-def list_subjects(call: Call, view: View) -> Listing[Any]:
+def list_subjects(index: Words | None, call: Call) -> Listing[Any] | PendingSearch[Owners]:
     """``GET /subjects``: names, or with ``detail`` an object each."""
     args = call.args
     if args[SORT.name] not in SORTS:
         raise e.UNPROCESSABLE(f"sort must be one of {', '.join(SORTS)}")
-    wanted = SubjectList(args["subjectPrefix"], args["deleted"], args["deletedOnly"], args[SORT.name])
-    if args["detail"]:
-        return _with_details(call, wanted)
-    if any(args[each.name] for each in DETAIL_FILTERS):
-        raise e.UNPROCESSABLE("schemaType, compatibilityLevel, mode and subject need detail=true")
-
-    def walk(view: View, mark: Mark | None, skip: Skip | None = None) -> Iterator[Subject | Place | None]:
-        return wanted.walk(view, _item(mark), skip)
-
-    def print_item(each: Subject | Place) -> bytes:
-        return orjson.dumps(each.qualified)
-
-    return page(call, walk, print_item, _mark, _KINDS[wanted.by_id], skipping=walk)
-
-
-def _with_details(call: Call, wanted: SubjectList) -> Listing[Details]:
-    args, defaults = call.args, call.settings.defaults
+    if args["subject"] and not args["detail"]:
+        raise e.UNPROCESSABLE("subject needs detail=true")
     if len(args["subject"]) > NAMED_MAX:
         raise e.UNPROCESSABLE(f"more than {NAMED_MAX} subjects are named; ask for them in several requests")
-    if args["subject"] and wanted.sort != SORT.default:
+    if args["subject"] and args[SORT.name] != SORT.default:
         raise e.UNPROCESSABLE("subjects that are named come in the order of the request; leave out sort")
     chosen = subject_list.Filter(
-        wanted,
+        SubjectList(args["subjectPrefix"], args["deleted"], args["deletedOnly"], args[SORT.name]),
         args["schemaType"].upper(),
         args["compatibilityLevel"].upper(),
         args["mode"].upper(),
         tuple(dict.fromkeys(map(Subject.parse, args["subject"]))),
     )
+    if not args[QUERY.name]:
+        if args[KIND.name]:
+            raise e.UNPROCESSABLE("kind needs a query")
+        return _listing(call, chosen)
+    if index is None:
+        raise e.SEARCH_OFF()
+    query, kinds = wanted_words(args[QUERY.name]), wanted_kinds(args[KIND.name])
 
-    def walk(view: View, mark: Mark | None, skip: Skip | None = None) -> Iterator[Details | None]:
+    return PendingSearch(
+        lambda _: find_owners(index, query, kinds),
+        lambda _, owners: _listing(call, chosen._replace(owners=owners)),
+    )
+
+
+def _listing(call: Call, chosen: subject_list.Filter) -> Listing[Any]:
+    defaults, kinds = call.settings.defaults, _KINDS[chosen.subjects.by_id]
+
+    def walk(view: View, mark: Mark | None, skip: Skip | None = None) -> Iterator[Subject | Place | None]:
         return chosen.walk(view, defaults, _item(mark), skip)
 
-    def print_item(each: Details) -> bytes:
+    def walk_details(view: View, mark: Mark | None, skip: Skip | None = None) -> Iterator[Details | None]:
+        return chosen.walk_details(view, defaults, _item(mark), skip)
+
+    def print_name(each: Subject | Place) -> bytes:
+        return orjson.dumps(each.qualified)
+
+    def print_details(each: Details) -> bytes:
         assert each.found is not None  # only skipped ones have no details, and they are not printed
         return each.found.print_json()
 
+    if not call.args["detail"]:
+        return page(call, walk, print_name, _mark, kinds, skipping=walk)
     return page(
         call,
-        walk,
-        print_item,
+        walk_details,
+        print_details,
         lambda each: _mark(each.item),
-        _KINDS[wanted.by_id],
+        kinds,
         limit_max=DETAILS_MAX,
-        skipping=walk,
+        skipping=walk_details,
     )
 
 
@@ -251,23 +267,25 @@ def _item(mark: Mark | None) -> Subject | Place | None:
     return Place(subject, *mark[1:]) if mark[1:] else subject
 
 
-SUBJECT_OPERATIONS = (
-    Operation(
-        method="GET",
-        path="/subjects",
-        summary="List the subjects of all contexts, sorted",
-        permission=SHOWN,
-        handler=list_subjects,
-        response_schema="Subjects",
-        parameters=(
-            word("subjectPrefix", "Prefix of the qualified name", ":*:"),
-            DELETED,
-            DELETED_ONLY,
-            SORT,
-            flag("detail", "An object for each subject, with its latest version, counts, level and mode"),
-            *DETAIL_FILTERS,
-            *PAGE,
+def subject_operations(index: Words | None) -> tuple[Operation, ...]:
+    """Return the list of subjects; ``index`` has the words of queries, ``None`` where none is kept."""
+    return (
+        Operation(
+            method="GET",
+            path="/subjects",
+            summary="List the subjects of all contexts, sorted",
+            permission=SHOWN,
+            handler=lambda call, _: list_subjects(index, call),
+            response_schema="Subjects",
+            parameters=(
+                word("subjectPrefix", "Prefix of the qualified name", ":*:"),
+                DELETED,
+                DELETED_ONLY,
+                SORT,
+                flag("detail", "An object for each subject, with its latest version, counts, level and mode"),
+                *FILTERS,
+                *PAGE,
+            ),
+            errors=(e.UNPROCESSABLE, e.SEARCH_OFF, e.INDEX_INCOMPLETE),
         ),
-        errors=(e.UNPROCESSABLE,),
-    ),
-)
+    )

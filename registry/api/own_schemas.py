@@ -141,8 +141,7 @@ _VERSION_USAGE: dict[str, Json] = {
     },
     "referrerCount": INT,
 }  # fmt: skip
-_CENSUS: Json = object_of(
-    "id started ended complete",
+_CENSUS: Json = dict(
     id=TEXT, location={**TEXT, "description": "Its files; only for administrators, as the next two"},
     sha256={**TEXT, "description": "Of its manifest"}, patterns=list_of(TEXT),
     started={**LONG, "description": "ms since the epoch"}, ended=LONG,
@@ -150,6 +149,7 @@ _CENSUS: Json = object_of(
     **dict.fromkeys(("sources", "unread", "partitions", "messages"), LONG),
     base={**TEXT, "description": "The census that it continues; empty: none"},
 )  # fmt: skip
+_CENSUS_ALWAYS = "id started ended complete"
 _CONTENT: Json = object_of(
     "guid count versions",
     guid=TEXT, count={**LONG, "description": "The number of its versions; the first are listed"},
@@ -364,6 +364,8 @@ SCHEMAS: dict[str, Json] = {
                 epoch={**LONG, "description": "-1: not known yet"},
             )
         ),
+        snapshot_ms={**LONG, "description": "When the newest snapshot that is ready was requested; 0: none"},
+        failed_snapshot_ms={**LONG, "description": "The same of the newest one that failed"},
     ),
     "NodeReport": object_of(
         "node url role epoch applied end digest ready age_s",
@@ -527,7 +529,14 @@ SCHEMAS: dict[str, Json] = {
         "minProperties": 1,
         "maxProperties": 1,
     },
-    "Census": _CENSUS,
+    "Census": object_of(_CENSUS_ALWAYS, **_CENSUS),
+    "NewestCensus": object_of(
+        _CENSUS_ALWAYS,
+        **_CENSUS,
+        unusedSubjects=list_of(object_of("subject unused", subject=TEXT, unused=INT)),
+        examined={**INT, "description": "Subjects that were examined for unused versions"},
+        more={**BOOL, "description": "Not all subjects were examined"},
+    ),
     "SubjectVersionUsage": object_of(
         "subject census versions",
         subject=TEXT, census=_AS_OF, versions=list_of(object_of("version", version=INT, **_VERSION_USAGE)),

@@ -249,7 +249,7 @@ def operations(
     finds duplicates. ``index`` has the words of searches.
     """
     found = [
-        *_with_tag("Subjects", lists.SUBJECT_OPERATIONS),
+        *_with_tag("Subjects", lists.subject_operations(index)),
         *_with_tag("Subjects", subjects.OPERATIONS),
         *_with_tag("Subjects", registration.OPERATIONS),
         *_with_tag("Subjects", registration.TAG_OPERATIONS),

@@ -20,8 +20,10 @@ from registry.domain.lookup.search import KINDS, Match, find_matches, names_all
 from registry.domain.model import Subject
 from registry.domain.parsing.querying import Querying, together
 from registry.domain.queries import entities, versions
+from registry.domain.queries.candidates import Owners
 from registry.domain.queries.versions import Registered
 from registry.domain.queries.walks import Search
+from registry.domain.rows import layout
 from registry.domain.rows.view import View
 from registry.domain.schemas.words import query_words
 
@@ -59,20 +61,47 @@ class _Place(NamedTuple):
     number: bytes | None
 
 
-class _Page:
-    """The subjects of a page, as they are found."""
+class _Examination:
+    """The part of the index that one request has examined."""
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._bytes = 0
-        self.hits: list[tuple[int, Registered]] = []
+    def __init__(self) -> None:
         # Subjects, and looks into the index for the parts that are done.
         self.examined = self.looks = 0
-        # There are more.
-        self.more = False
         # Not everything was examined, because the words are in too many names.
         self.cut = False
         self.state = IndexState(0, complete=False, built=0.0)
+
+    def next_subjects(self, index: Words, matching: Matching) -> list[Subject] | None:
+        """Return the next subjects of one moment of the index, of as many as are found in a slice."""
+        found: list[Subject] = []
+        with index.view() as rows:
+            if rows is None:
+                return None
+            self.state = rows.state()
+            for count, number in enumerate(matching.following(rows)):
+                subject = None if number is None else rows.subject(number)
+                if subject is not None:
+                    found.append(subject)
+                if number is None or count == _AT_ONCE:
+                    break
+            else:
+                if not found:
+                    return None
+        self.examined += len(found)
+        self.cut = self.cut or self.examined > EXAMINED_MAX or self.looks + matching.looks > LOOKS_MAX
+        return found
+
+
+class _Page(_Examination):
+    """The subjects of a page, as they are found."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self._limit = limit
+        self._bytes = 0
+        self.hits: list[tuple[int, Registered]] = []
+        # There are more.
+        self.more = False
 
     def add(self, part: int, found: Registered) -> bool:
         """Add a version; return false if the page was full."""
@@ -112,17 +141,28 @@ def operations(index: Words | None) -> tuple[Operation, ...]:
     )
 
 
-def _search(index: Words, call: Call) -> PendingSearch[_Page]:
-    query, kinds, limit = call.args["query"], call.args["kind"] or tuple(KINDS), call.args["limit"]
-    if not {*kinds} <= KINDS.keys():
+def wanted_kinds(given: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the kinds in which to search, by default all. Raises 422 for others."""
+    if not {*given} <= KINDS.keys():
         raise e.UNPROCESSABLE(f"kind is none of {', '.join(KINDS)}")
-    if not 1 <= limit <= HITS_MAX:
-        raise e.UNPROCESSABLE(f"limit is not between 1 and {HITS_MAX}")
+    return given or tuple(KINDS)
+
+
+def wanted_words(query: str) -> tuple[str, ...]:
+    """Return the words of a query. Raises 422 if it has none, or too many."""
     wanted = () if len(query) > QUERY_MAX else query_words(query)
     if not 1 <= len(wanted) <= WORDS_MAX:
         raise e.UNPROCESSABLE(
             f"query has no word, or more than {WORDS_MAX} words, or more than {QUERY_MAX} characters"
         )
+    return wanted
+
+
+def _search(index: Words, call: Call) -> PendingSearch[_Page]:
+    kinds, limit = wanted_kinds(call.args["kind"]), call.args["limit"]
+    if not 1 <= limit <= HITS_MAX:
+        raise e.UNPROCESSABLE(f"limit is not between 1 and {HITS_MAX}")
+    wanted = wanted_words(call.args["query"])
     begin = _place(call)
 
     def answer(view: View, page: _Page) -> Querying[Answer]:
@@ -176,7 +216,7 @@ def _find(
     parts = (("subject",) if "subject" in kinds else (), kinds)
     for part in range(begin.part, 2):
         matching = Matching(wanted, parts[part], begin.number if part == begin.part else FIRST)
-        while (subjects := _next_subjects(index, matching, page)) is not None and not page.cut:
+        while (subjects := page.next_subjects(index, matching)) is not None and not page.cut:
             yield
             for subject in subjects:
                 if part and parts[0] and names_all(subject.qualified, wanted):
@@ -190,25 +230,23 @@ def _find(
     return page
 
 
-def _next_subjects(index: Words, matching: Matching, page: _Page) -> list[Subject] | None:
-    """Return the next subjects of one moment of the index, of as many as are found in a slice."""
-    found: list[Subject] = []
-    with index.view() as rows:
-        if rows is None:
-            return None
-        page.state = rows.state()
-        for count, number in enumerate(matching.following(rows)):
-            subject = None if number is None else rows.subject(number)
-            if subject is not None:
-                found.append(subject)
-            if number is None or count == _AT_ONCE:
-                break
-        else:
-            if not found:
-                return None
-    page.examined += len(found)
-    page.cut = page.cut or page.examined > EXAMINED_MAX or page.looks + matching.looks > LOOKS_MAX
-    return found
+def find_owners(index: Words, wanted: tuple[str, ...], kinds: tuple[str, ...]) -> Search[Owners]:
+    """Search for all subjects in which all words are found, as the index knows them.
+
+    Raises 422 if there are too many, and 503 while the index is being built.
+    """
+    matching, seen = Matching(wanted, kinds), _Examination()
+    owners: list[bytes] = []
+    while (subjects := seen.next_subjects(index, matching)) is not None and not seen.cut:
+        owners += (layout.scope_key(layout.VERSION, each)[1:] for each in subjects)
+        yield
+    if seen.cut or matching.cut:
+        raise e.UNPROCESSABLE(
+            f"query is found in more than {EXAMINED_MAX} subjects, or begins too many words"
+        )
+    if not seen.state.complete:
+        raise e.INDEX_INCOMPLETE()
+    return Owners(owners)
 
 
 def _hit(each: Registered, matches: list[Match]) -> dict[str, Any]:

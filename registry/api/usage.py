@@ -18,11 +18,14 @@ from registry.security.gate import Permission
 from .answers import Answer, Header
 from .json_input import document
 from .listing import Listing
-from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Freshness, Operation, RowHandler
+from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Freshness, Operation, PendingSearch, RowHandler
 from .paging import page
-from .parameters import PAGE
+from .parameters import PAGE, number
 from .permissions import ADMINS, SHOWN
+from .version_usage import EXAMINED_MAX, find_unused
 
+# Subjects with unused versions that one answer names.
+UNUSED_MAX = 100
 # Sources in one page; each has up to :data:`.usage.USES_MAX` uses.
 SOURCES_MAX = 100
 _CENSUS, _SOURCES = "/usage/census", "/usage/sources"
@@ -32,7 +35,7 @@ _NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"),)
 _PLACES = ("location", "sha256", "patterns")
 
 
-def get_census(call: Call, view: View) -> Answer:
+def get_census(call: Call, view: View) -> Answer | PendingSearch[dict[str, Any]]:
     """``GET /usage/census``: 404 before the first one."""
     found = usage.census(view)
     if found is None:
@@ -40,6 +43,15 @@ def get_census(call: Call, view: View) -> Answer:
     members = usage.members(found)
     if not call.access.everywhere(Permission.ADMIN):
         members = {name: value for name, value in members.items() if name not in _PLACES}
+    most = min(call.args["unused"], UNUSED_MAX)
+    if most <= 0 or not found.complete:
+        return _answer(members)
+    return PendingSearch(
+        lambda view: find_unused(view, call.access, most), lambda _, unused: _answer({**members, **unused})
+    )
+
+
+def _answer(members: dict[str, Any]) -> Answer:
     return Answer(msgspec.json.encode(members), headers=_NO_STORE)
 
 
@@ -98,10 +110,17 @@ def _write(method: str, path: str, summary: str, handler: RowHandler, **more: An
     )  # fmt: skip
 
 
+UNUSED = number(
+    "unused",
+    f"Name up to so many subjects (at most {UNUSED_MAX}) with unused versions, among the first "
+    f"{EXAMINED_MAX} by name",
+    0,
+)
+
 OPERATIONS = (
     _read(
         _CENSUS, "The newest census of the data: when it ran, and whether it is complete", get_census,
-        "Census", permission=SHOWN, errors=(e.CENSUS_NOT_FOUND,),
+        "NewestCensus", permission=SHOWN, errors=(e.CENSUS_NOT_FOUND,), parameters=(UNUSED,),
     ),
     _write(
         "PUT", _CENSUS, "Publish a census, after the usage of its sources", put_census,

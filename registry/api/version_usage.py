@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import orjson
@@ -18,7 +18,7 @@ from registry.domain.queries import by_subject, lists, scope, versions
 from registry.domain.queries.walks import Search
 from registry.domain.rows import layout
 from registry.domain.rows.view import View
-from registry.security.gate import Permission, everywhere_in
+from registry.security.gate import Access, Permission, everywhere_in
 
 from .answers import Answer
 from .listing import Listing
@@ -151,6 +151,27 @@ def list_subjects(call: Call, view: View) -> Listing[SubjectUsage]:
         )
 
     return page(call, walk, print_item, lambda each: (each.subject.qualified,), (str,), limit_max=LIST_MAX)
+
+
+# Subjects that are examined for those with unused versions, where all would take too long.
+EXAMINED_MAX: Final = 2000
+
+
+def find_unused(view: View, access: Access, most: int) -> Search[dict[str, Any]]:
+    """Search among the first subjects for those with unused versions; return members for the census."""
+    census, found, examined, more = stored.census(view), list[dict[str, Any]](), 0, False
+    for subject in lists.subjects(readable(view, access), ":*:", deleted=True):
+        if subject is None:
+            yield
+            continue
+        more = len(found) == most or examined == EXAMINED_MAX
+        if more:
+            break
+        examined += 1
+        unused = _unused_versions((yield from _find_subject(view, subject)), census)
+        if unused:
+            found.append({"subject": subject.qualified, "unused": len(unused)})
+    return {"unusedSubjects": found, "examined": examined, "more": more}
 
 
 def _find_subject(view: View, subject: Subject) -> Search[SubjectUsage]:

@@ -213,7 +213,7 @@ class ClusterView:
 
     def status(self) -> ClusterStatus:
         """Return the cluster as this node knows it, without asking any other."""
-        state, mine = status(self._node), self.report()
+        state, mine, snapshots = status(self._node), self.report(), self._node.snapshots.entries
         nodes = [mine, *_newest(self._all_reports(), besides=mine)]
         return ClusterStatus(
             node=mine.node,
@@ -224,6 +224,8 @@ class ClusterView:
             nodes=sorted(
                 (replace(each, primacies=[]) for each in nodes), key=lambda each: (each.url, each.node)
             ),
+            snapshot_ms=snapshots.requested_ms("ready"),
+            failed_snapshot_ms=snapshots.requested_ms("failed"),
         )
 
     def url_of(self, node: str) -> str:

@@ -13,6 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from registry.api.listing import Cursor
+from registry.domain import errors as e
 from tests.api.driver import Api
 from tests.api.permitting import RulesGate, rule
 from tests.api.searching import Searching
@@ -212,6 +213,37 @@ def test_bad_requests_are_refused(searching: Searching) -> None:
         assert api.get(f"/search{target}").error[:2] == (422, 422), target
     with Api() as without:
         assert without.get("/search?query=a").error[:2] == (501, 501)
+
+
+def test_a_list_of_subjects_is_filtered_by_words(
+    searching: Searching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api = searching.api
+    owner = {"properties": {"owner": "team-a"}}
+    for name in ("c", "a", ":.x:b", "b"):
+        register(api, name, schema("R", "email"), metadata=owner if name != "b" else None)
+    register(api, "z", schema("Other", "x"))
+    api.request("PUT", "/config/c", {"compatibility": "FULL"})
+    assert api.get("/subjects?query=email").error == (503, 503, e.INDEX_INCOMPLETE.template)
+    searching.fill()
+    for query, names in {
+        "email": [":.x:b", "a", "b", "c"], "email&sort=-id": ["b", "a", "c", ":.x:b"],
+        "team&kind=property": [":.x:b", "a", "c"], "team&kind=field": [], "nothing": [],
+        "EMAIL+team&sort=-name": ["c", "a", ":.x:b"], "email&compatibilityLevel=full": ["c"],
+        "email&subjectPrefix=:.x:": [":.x:b"], "email&limit=2": [":.x:b", "a"], "email&offset=3": ["c"],
+    }.items():  # fmt: skip
+        assert api.get(f"/subjects?query={query}").json == names, query
+        details = api.get(f"/subjects?detail=true&query={query}").json
+        assert [each["subject"] for each in details] == names, query
+    for target in ("?query=%20", "?query=a&kind=color", "?kind=field", f"?query={'x' * 501}"):
+        assert api.get(f"/subjects{target}").error[:2] == (422, 422), target
+    gate = RulesGate(rule("clerk", "reader", "a*"))
+    with Api(api.backend, index=searching.index, gate=gate) as mine:
+        assert mine.get("/subjects?query=email", authorization="clerk").json == ["a"]
+    monkeypatch.setattr("registry.api.search.EXAMINED_MAX", 3)
+    assert api.get("/subjects?query=email").error[:2] == (422, 422)
+    with Api() as without:
+        assert without.get("/subjects?query=a").error[:2] == (501, 501)
 
 
 def test_a_search_says_that_the_index_is_not_complete(searching: Searching) -> None:

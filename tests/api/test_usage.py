@@ -214,6 +214,24 @@ def test_the_list_names_unused_versions_and_subjects_without_a_topic(used: Api) 
     assert [each["subject"] for each in used.get("/usage/subjects?unused=true").json] == ["other-value"]
 
 
+def test_the_census_names_the_first_subjects_with_unused_versions(
+    used: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "examined" not in used.get("/usage/census").json
+
+    def found(query: str) -> dict[str, Any]:
+        census = used.get(f"/usage/census?{query}").json
+        return {name: census.get(name) for name in ("unusedSubjects", "examined", "more")}
+
+    other = {"subject": "other-value", "unused": 1}
+    assert found("unused=5") == {"unusedSubjects": [other], "examined": 3, "more": False}
+    monkeypatch.setattr("registry.api.version_usage.EXAMINED_MAX", 2)
+    assert found("unused=1") == {"unusedSubjects": [], "examined": 2, "more": True}
+    later = {**CENSUS, "started": LATER, "ended": LATER, "complete": False, "unread": 1}
+    put(used, "/usage/census", later)
+    assert found("unused=1")["examined"] is None, "an incomplete census finds nothing unused"
+
+
 def test_what_nobody_can_explain_is_listed(used: Api) -> None:
     found = used.get("/usage/unknown").json
     assert [(each["source"], each["problem"], (each["use"] or {}).get("schema")) for each in found] == [

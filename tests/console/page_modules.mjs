@@ -6,6 +6,7 @@ import { byReferences, filesOf, isRead, pathOf, versionsIn } from "../../registr
 import { unzipped, zipped } from "../../registry/ui/static/transfer/zip.js";
 import { KEEP, PERMANENT, RESTORE, SOFT, carryOut, inOrder, tally } from "../../registry/ui/static/bulk/steps.js";
 import { literal, textsOf, word } from "../../registry/ui/static/copy-as/texts.js";
+import { merged } from "../../registry/ui/static/activity/events.js";
 import { MEMBERS, changesOf, textOf } from "../../registry/ui/static/config/members.js";
 import { LINK_MAX, packed, unpacked } from "../../registry/ui/static/editor/review.js";
 import { stepsFor } from "../../registry/ui/static/usage/cleanup.js";
@@ -37,8 +38,8 @@ const node = (more) => ({
   ready_for_writes: true, reasons_for_writes: [], invalid_files: [], quarantined: 0, store_bytes: 1,
   store_map_bytes: 100, ...more,
 });
-const seen = (nodes, more) => ({
-  cluster: { primary: "http://a", problem: "", nodes }, snapshots: [], metrics: "", ...more,
+const seen = (nodes, { metrics = "", ...more } = {}) => ({
+  cluster: { primary: "http://a", problem: "", nodes, snapshot_ms: 0, failed_snapshot_ms: 0, ...more }, metrics,
 });
 const found = (state) => Object.fromEntries(checksOf(state, 1e12).map(({ name, tone, text }) => [name, [tone, text]]));
 
@@ -46,12 +47,14 @@ test("a registry without faults is healthy, also without snapshots and certifica
   const state = seen([node()]);
   assert.equal(worstOf(checksOf(state, 1e12)), "good");
   assert.deepEqual(found(state).Backups, ["plain", "no snapshot"]);
-  assert.deepEqual(found({ ...state, snapshots: null, metrics: null }).Certificates, ["plain", "unknown"]);
+  assert.deepEqual(found({ ...state, metrics: null }).Certificates, ["plain", "unknown"]);
+  const { snapshot_ms: _, ...older } = state.cluster;
+  assert.deepEqual(found({ ...state, cluster: older }).Backups, ["plain", "unknown"]);
 });
 
 test("each fault is found and named", () => {
   const bad = (nodes, more) => found(seen(nodes, more));
-  assert.equal(bad([node()], { cluster: { primary: "", problem: "no quorum", nodes: [node()] } }).Primary[1],
+  assert.equal(bad([node()], { primary: "", problem: "no quorum" }).Primary[1],
     "none is known, so writes wait: no quorum");
   assert.equal(bad([node({ ready: false, reasons: ["no log"] })]).Readiness[1], "http://a is not ready: no log");
   assert.equal(bad([node({ age_s: 60 })]).Readiness[1], "http://a does not answer");
@@ -62,10 +65,9 @@ test("each fault is found and named", () => {
   assert.equal(bad([node({ quarantined: 1 })]).Quarantine[1], "1 record of the log could not be read");
   assert.equal(bad([node({ invalid_files: ["rules: line 1"] })]).Files[1], "http://a: rules: line 1");
   assert.equal(bad([node()], { metrics: METRICS }).Certificates[0], "warn");
-  const snapshots = [{ state: "failed", requested_ms: 2 }, { state: "ready", requested_ms: 1e12 - 7_200_000 }];
-  assert.deepEqual(bad([node()], { snapshots }).Backups, ["good", "the newest snapshot is 2 h old"]);
-  snapshots[0].requested_ms = 1e12;
-  assert.equal(bad([node()], { snapshots }).Backups[0], "warn");
+  const snapshots = { snapshot_ms: 1e12 - 7_200_000, failed_snapshot_ms: 2 };
+  assert.deepEqual(bad([node()], snapshots).Backups, ["good", "the newest snapshot is 2 h old"]);
+  assert.equal(bad([node()], { ...snapshots, failed_snapshot_ms: 1e12 }).Backups[0], "warn");
 });
 
 test("a visit lasts while one looks, and the next one begins where it ended", () => {
@@ -272,6 +274,28 @@ test("versions come out of an archive as they went in", async () => {
     [{ subject: "a/b", version: 1, schema: "1", schemaType: "A" }]);
   assert.throws(() => versionsIn(new Map([["d/entity.json", "[]"]]), EXTENSIONS), /d\/entity.json holds no version/);
   assert.throws(() => versionsIn(new Map([["%.avsc", ""]]), EXTENSIONS), /not named after a subject/);
+});
+
+test("an archive is made step by step, and can be given up", async () => {
+  const files = new Map(Array.from({ length: 1200 }, (_, index) => [`f${index}`, "text ".repeat(index % 60)]));
+  const done = [];
+  const blob = await zipped(files, { report: (count) => done.push(count) });
+  assert.deepEqual(done, [0, 500, 1000]);
+  assert.deepEqual(await unzipped(blob, 1e6, () => true), files);
+  const stopped = new AbortController();
+  const report = (count) => count === 500 && stopped.abort();
+  await assert.rejects(zipped(files, { signal: stopped.signal, report }), { name: "AbortError" });
+});
+
+test("events are listed once, the newest first, and no more than asked for", () => {
+  const event = (offset) => ({ offset, kind: "mode_set" });
+  const first = merged({ rows: [], most: 3 }, [event(5), event(6)], { begin: 5 });
+  assert.deepEqual([first.rows.map(({ offset }) => offset), first.begin], [[6, 5], 5]);
+  const [six] = first.rows;
+  const next = merged(first, [event(6), event(8), event(7)]);
+  assert.deepEqual([next.rows.map(({ offset }) => offset), next.begin], [[8, 7, 6], 6], "there is more before 6");
+  assert.equal(next.rows[2], six, "a row stays the object that it was");
+  assert.deepEqual(merged(next, [event(5)], { most: 9, begin: null }).rows.at(-1), event(5));
 });
 
 test("an archive that is damaged, or larger than it says, is refused", async () => {

@@ -17,6 +17,7 @@ from .browsing import Watch, check_accessible
 from .places import Place, alone
 
 Opened = Callable[..., Page]
+EVENTS_SHOWN = 50
 BAD = Entry(b'{"keytype":"SCHEMA","subject":"<b>bad</b>","version":1,"magic":1}', b"<i>no</i> version")
 
 
@@ -107,6 +108,50 @@ def test_what_happens_appears_at_once_and_can_be_filtered(opened: Opened, served
     before = page.get_by_role("row").count()
     page.get_by_role("button", name="Show older").click()
     expect(page.get_by_role("row").nth(before + 10)).to_be_visible()
+
+
+# Counts what the table of events does to the page: rows that come and go, all else that changes, and how
+# often in one frame.
+COUNT_CHANGES = """() => {
+  const seen = globalThis.seen = { added: 0, removed: 0, others: 0, batches: 0, most: 0, frames: 0 };
+  const tbody = document.querySelector("main tbody");
+  let [frame, last] = [0, -1];
+  const next = () => { frame += 1; requestAnimationFrame(next); };
+  requestAnimationFrame(next);
+  new MutationObserver((records) => {
+    for (const { type, target, addedNodes, removedNodes } of records) {
+      if (type !== "childList" || target !== tbody) seen.others += 1;
+      seen.added += addedNodes.length;
+      seen.removed += removedNodes.length;
+    }
+    seen.batches += 1;
+    seen.frames += frame === last ? 0 : 1;
+    last = frame;
+    seen.most = Math.max(seen.most, tbody.rows.length);
+  }).observe(tbody, { attributes: true, characterData: true, childList: true, subtree: true });
+}"""
+
+
+def test_many_events_change_no_more_of_the_page_than_their_own_rows(opened: Opened, served: Place) -> None:
+    page = opened("/activity?q=many")
+    expect(page.locator("header").get_by_text("live", exact=True)).to_be_visible()
+    register(served.url, "manyfirst")
+    expect(row(page, "manyfirst")).to_have_count(1)
+    page.evaluate(COUNT_CHANGES)
+    events = 150
+    for number in range(events):
+        register(served.url, f"many{number:03}")
+    expect(row(page, f"many{events - 1:03}")).to_have_count(1)
+    seen = page.evaluate("() => globalThis.seen")
+    assert page.locator("main tbody tr").count() == EVENTS_SHOWN
+    assert seen["most"] == EVENTS_SHOWN
+    assert seen["added"] - seen["removed"] == EVENTS_SHOWN - 1
+    assert seen["added"] <= events, "a row was made again"
+    assert seen["others"] == 0, "a row that stays was changed"
+    assert seen["batches"] == seen["frames"], "the table was rendered twice in one frame"
+    page.get_by_role("button", name="Show older").click()
+    expect(row(page, f"many{events - EVENTS_SHOWN - 1:03}")).to_have_count(1)
+    expect(page.locator("main tbody tr")).to_have_count(2 * EVENTS_SHOWN)
 
 
 def test_going_back_brings_the_filter_of_activity_back(opened: Opened) -> None:

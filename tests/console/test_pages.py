@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.support.running import until
 
@@ -114,6 +114,48 @@ def test_home_says_if_the_registry_is_well_and_what_deserves_a_look(opened: Open
     expect(news.get_by_role("listitem")).to_have_count(2)  # as it happens
     news.get_by_role("button", name="Mark as seen").click()
     expect(news).to_contain_text("Nothing has changed.")
+
+
+# Every kind of page, and what it shows when it is complete.
+COLD = (
+    ("", "Nobody has searched"), ("/home", "2 of its versions"), ("/subjects", "v3"),
+    ("/subjects/orders-value", '"type"'), ("/subjects/orders-value/versions/2", '"type"'),
+    ("/subjects/orders-value?view=history", "version 3"),
+    ("/subjects/orders-value/associations", "No resource is associated with it"),
+    ("/subjects/orders-value/versions/1/tags", "Add"),
+    ("/config", "the server's setting compatibility"), ("/config/members", "normalize"), ("/contexts", ".eu"),
+    ("/lookup", "Ids are assigned per context"), ("/usage", "1,510 messages"),
+    ("/usage/subjects", "3 of 3 subjects."),
+    ("/usage/subjects/orders-value", "lonely"), ("/bulk", "An archive with a folder"),
+    ("/bulk/change", "Action"), ("/activity", "version 3, id 3"), ("/cluster", "applied"),
+    ("/cluster/snapshots", "No snapshots yet"), ("/cluster/webhooks", "No webhooks yet"),
+)  # fmt: skip
+# Files of the console and requests of the API, until a browser that knows nothing shows what a page is about.
+REQUESTS_MAX = 10
+
+
+def test_every_page_takes_few_requests_of_a_browser_that_knows_nothing(
+    browser: Browser, served: Place, watch: Watch
+) -> None:
+    page = watch.page(browser)
+    page.context.new_cdp_session(page).send("Network.setCacheDisabled", {"cacheDisabled": True})
+    taken: dict[str, list[str]] = {}
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url))
+    for address, shown in COLD:
+        page.goto("about:blank")
+        sent.clear()
+        page.goto(f"{served.url}/ui/" + (f"#{address}" if address else ""))
+        main = page.locator("main")
+        expect(main.get_by_text(shown).locator("visible=true").first, address).to_be_visible()
+        expect(main.get_by_text(re.compile("^(Loading|Checking)")), address).to_have_count(0)
+        expect(page.locator("header").get_by_text("live", exact=True)).to_be_visible()
+        taken[address] = [each.partition("?")[0].rpartition("/")[2] for each in sent]
+    too_many = {address: sent for address, sent in taken.items() if len(sent) > REQUESTS_MAX}
+    assert not too_many, "\n".join(f"{address}: {' '.join(sent)}" for address, sent in too_many.items())
+    # What this counts: the page, its bundles, what it asks, and the feed.
+    assert {"app.js", "view.js", "me", "changes", "cluster", "metrics", "census"} <= {*taken["/home"]}
+    page.context.close()
 
 
 def test_usage_shows_where_versions_live_and_what_nobody_knows(opened: Opened) -> None:

@@ -20,8 +20,6 @@ COUNT = 5000
 MANY = 100_000
 HEAP_MAX = 40_000_000  # bytes; it is about 8 MB before the rows are scrolled
 HOSTILE_ID = 1_000_000
-# Files of the console and requests of the API, until a browser that knows nothing shows what a page is about.
-REQUESTS_MAX = 10
 EXTRA = (
     *(filled.version(name, HOSTILE_ID + each) for each, name in enumerate(filled.HOSTILE)),
     filled.context(".europe"),
@@ -72,21 +70,6 @@ def test_all_subjects_are_counted_and_the_visible_ones_have_details(subjects) ->
     expect(first).to_contain_text("BACKWARD")
     assert page.get_by_role("row").count() < 60
     check_accessible(page)
-
-
-@pytest.mark.parametrize(
-    ("address", "shown"),
-    [("/subjects/gone/versions/1", '"type"'), ("/config", "the server's setting compatibility")],
-)
-def test_a_cold_deep_link_takes_few_requests(browser, watch, served: Place, address: str, shown: str) -> None:
-    page = watch.page(browser)
-    sent: list[str] = []
-    page.on("request", lambda request: sent.append(request.url))
-    page.goto(f"{served.url}/ui/#{address}")
-    expect(page.locator("main").get_by_text(shown).first).to_be_visible()
-    expect(page.locator("header").get_by_text("live", exact=True)).to_be_visible()
-    assert len(sent) <= REQUESTS_MAX, "\n".join(sent)
-    page.context.close()
 
 
 def test_a_scroll_to_the_end_has_no_gap_and_the_page_stays_small(subjects) -> None:
@@ -269,12 +252,53 @@ def test_a_narrow_screen_offers_the_orders_among_the_filters(subjects) -> None:
     expect(page.get_by_role("row").filter(has=page.get_by_role("gridcell", name="1000014"))).to_be_visible()
 
 
-def test_a_filtered_list_is_loaded_as_far_as_it_is_seen(subjects) -> None:
-    page = subjects("/subjects?type=AVRO")
-    status = count(page)
-    expect(status).to_have_text("500+ subjects")
-    page.keyboard.press("End")
-    expect(status).to_have_text("1,000+ subjects")
+def test_a_filtered_list_takes_as_few_requests_as_a_whole_one(opened) -> None:
+    page = opened("/subjects?level=BACKWARD&mode=READWRITE")
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url))
+    expect(count(page)).to_have_text(f"{LIVE:,} subjects")
+    page.get_by_label("Search subjects").fill("billing 000000")
+    expect(page.get_by_role("status").filter(has_text="of")).to_have_text(f"1 of {LIVE:,}")
+    lists = [each for each in sent if "/subjects?" in each and "detail=true" not in each]
+    # A screen, the rest, and an empty page if it took the registry long to find the end.
+    assert len(lists) <= 3, "\n".join(lists)
+    assert all("compatibilityLevel=BACKWARD&mode=READWRITE" in each for each in lists)
+    page.get_by_label("Compatibility").select_option("FULL")
+    expect(page.get_by_role("status").filter(has_text="No matching subjects")).to_be_visible()
+
+
+def test_subjects_are_filtered_by_the_words_of_their_fields(subjects, watch) -> None:
+    watch.allow("the server responded with a status of 503")
+    page = subjects("/subjects?prefix=tall")
+    page.get_by_label("Has words").fill("f0")
+    expect(page.get_by_label("Words in")).to_be_visible()
+    page.get_by_label("Words in").select_option("Field")
+    expect(page).to_have_url(re.compile("words=f0&kind=field"))
+    # While the index is being built, the page says so and tries again.
+    expect(count(page)).to_have_text("1 subject")
+    page.get_by_label("Words in").select_option("Tag")
+    expect(page.get_by_role("status").filter(has_text="No matching subjects")).to_be_visible()
+
+
+def test_loading_a_long_list_can_be_stopped(opened) -> None:
+    held: list[Route] = []
+
+    def hold_second_page(route: Route) -> None:
+        if "cursor=" in route.request.url:
+            held.append(route)
+        else:
+            route.continue_()
+
+    page = opened("/lookup")
+    page.route(re.compile(r"/subjects\?"), hold_second_page)
+    page.goto(page.url.partition("#")[0] + "#/subjects?level=BACKWARD")
+    expect(count(page)).to_have_text("300+ subjects")
+    page.get_by_role("button", name="Stop loading").click()
+    expect(page.get_by_text("Only the first 300 subjects are listed.")).to_be_visible()
+    expect(page.get_by_role("button", name="Stop loading")).to_have_count(0)
+    expect(row(page, "billing.cancelled-000000-value")).to_contain_text("v1")
+    for each in held:
+        each.abort()
 
 
 def test_hostile_names_are_only_text(subjects) -> None:

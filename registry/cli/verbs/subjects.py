@@ -14,6 +14,7 @@ from registry.cli.client.resources import (
     LATEST,
     ErrorAnswer,
     IdUsage,
+    Place,
     Schema,
     Timeline,
     TimelineEntry,
@@ -38,30 +39,52 @@ if TYPE_CHECKING:
 @click.command("subjects", cls=Verb, epilog="Exit status: 0 listed, 2 no answer.")
 @click.argument("prefix", default="")
 @click.option("--deleted", is_flag=True, help="Include subjects whose versions are all soft-deleted.")
+@click.option("--level", metavar="LEVEL", help="Only subjects with this compatibility level in force.")
+@click.option("--mode", metavar="MODE", help="Only subjects with this mode in force.")
+@click.option("--type", "kind", metavar="TYPE", help="Only subjects whose latest version has this type.")
+@click.option("--words", metavar="WORDS", help="Only subjects in which all WORDS are found, as by search.")
 @click.option("--usage", is_flag=True, help="Show how many versions messages use, by the newest census.")
 @click.option("--unused", is_flag=True, help="The same, only of subjects with unused versions.")
 @click.option("--askers", is_flag=True, help="The same, with how many clients ask for each, and when last.")
 @json_option
 @with_registry
 def subjects(
-    registry: RegistryClient, *, prefix: str, deleted: bool, usage: bool, unused: bool, askers: bool,
-    as_json: bool,
+    registry: RegistryClient, *, prefix: str, deleted: bool, level: str | None, mode: str | None,
+    kind: str | None, words: str | None, usage: bool, unused: bool, askers: bool, as_json: bool,
 ) -> int:  # fmt: skip
     """List the subjects of all contexts, or those with PREFIX, one per line.
 
     The prefix ":.staging:" lists those of a context.
     """
+    filters = {"compatibilityLevel": level, "mode": mode, "schemaType": kind, "query": words}
+    filtered = any(filters.values())
+    if (usage or unused or askers) and filtered:
+        raise click.UsageError(
+            "--usage, --unused and --askers list subjects by PREFIX only", click.get_current_context()
+        )
     if usage or unused or askers:
         from .unused import print_usage  # noqa: PLC0415 - most lists do without
 
         print_usage(registry, prefix, only_unused=unused, askers=askers, as_json=as_json)
         return OK
-    found = registry.pages("/subjects", str, subjectPrefix=prefix or ":*:", deleted=deleted)
+    params = {"subjectPrefix": prefix or ":*:", "deleted": deleted}
+    if filtered:
+        found = _filtered(registry, {**params, **filters})
+    else:
+        found = registry.pages("/subjects", str, **params)
     if as_json:
         print_json(list(found))
     else:
         print_lines(found)
     return OK
+
+
+def _filtered(registry: RegistryClient, params: dict[str, Any]) -> Iterator[str]:
+    """Yield the names of a filtered list, with details: registries that know none ignore filters, too."""
+    for each in registry.pages("/subjects", Place | str, detail=True, **params):
+        if isinstance(each, str):
+            raise Failure(f"{registry.url} does not filter subjects: leave out the filters")
+        yield each["subject"]
 
 
 @click.command("versions", cls=Verb, epilog="Exit status: 0 listed, 1 subject not found, 2 no answer.")

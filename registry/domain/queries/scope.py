@@ -135,10 +135,21 @@ def effective_config(view: View, configured: ConfiguredSubject, defaults: Defaul
         return _with_level(own if top is None else _inherit(own, top), defaults)
     config = None
     if subject.name:
-        config = _config_at(view, _context_key(layout.CONFIG, subject, _TOP_CONFIG))
+        config = _config_at(view, _context_key(layout.CONFIG, subject.context, _TOP_CONFIG))
     if config is None:
         config = _config_at(view, _EVERYWHERE_CONFIG)
     return _with_level(config or _NO_CONFIG, defaults)
+
+
+def inherited_level(view: View, context: str, defaults: Defaults) -> str:
+    """Return the compatibility level of a context's subjects that have no config of their own."""
+    without = ConfiguredSubject(Subject(context, "any"), None)
+    return effective_config(view, without, defaults).compatibility_level or defaults.compatibility
+
+
+def level_in(value: bytes, defaults: Defaults) -> str:
+    """Return the compatibility level of a subject whose own config is in a row with this value."""
+    return _decode(value).compatibility_level or defaults.compatibility
 
 
 def origins(view: View, subject: Subject) -> dict[str, Subject]:
@@ -200,18 +211,20 @@ def chain(subject: Subject) -> list[Subject]:
 
 def mode_in_scope(view: View, subject: Subject) -> str:
     """Return a subject's mode: its own, its context's, that of all contexts, else ``READWRITE``."""
-    own = layout.scope_key(layout.MODE, subject)
-    for key in (own, _context_key(layout.MODE, subject, _TOP_MODE), _EVERYWHERE_MODE):
+    return stored_mode(view, subject) or inherited_mode(view, subject.context)
+
+
+def inherited_mode(view: View, context: str) -> str:
+    """Return the mode of a context's subjects that have none of their own."""
+    for key in (_context_key(layout.MODE, context, _TOP_MODE), _EVERYWHERE_MODE):
         value = view.get(key)
         if value is not None:
             return layout.mode_of(value)
     return "READWRITE"
 
 
-def _context_key(table: bytes, subject: Subject, top: bytes) -> bytes:
-    return (
-        top if subject.context == DEFAULT_CONTEXT else layout.scope_key(table, Subject(subject.context, ""))
-    )
+def _context_key(table: bytes, context: str, top: bytes) -> bytes:
+    return top if context == DEFAULT_CONTEXT else layout.scope_key(table, Subject(context, ""))
 
 
 def validates_fields(config: Config, defaults: Defaults) -> bool:

@@ -53,6 +53,8 @@ class ById(NamedTuple):
     lists: Callable[[bool], bool]  # true if subjects that are deleted, or are not, are listed
     descending: bool = False
     few: int = FEW
+    # True for contexts of which a view shows only some subjects: more of them are looked up and sorted.
+    restricts: Callable[[str], bool] = lambda _: False
 
     def walk(self, view: View, after: Place | None = None) -> Iterator[Place | None]:
         """Walk the subjects behind ``after``."""
@@ -78,11 +80,11 @@ class ById(NamedTuple):
         yield from in_order(places, self._rank, None if after is None else self._rank(after), BATCH)
 
     def _many(self, view: View, prefix: Prefix) -> Search[bool]:
-        """Search for more subjects than few."""
-        count = 0
+        """Search for more subjects than few, or than are sorted at once."""
+        count, few = 0, BATCH if self.restricts(prefix.context) else self.few
         for found in subject_order.subjects(view, prefix):
             count += found is not None
-            if count > self.few:
+            if count > few:
                 return True
             yield
         return False

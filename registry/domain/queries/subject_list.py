@@ -12,6 +12,7 @@ from registry.domain.rows import layout, version_row
 from registry.domain.rows.view import Skip, View, scan
 
 from . import entities, lists, scope, versions
+from .candidates import Candidates, CandidatesView, Owners, with_level, with_mode
 from .scope import Defaults
 from .subject_ids import ById, Place
 from .subject_order import Prefix
@@ -59,33 +60,52 @@ class Details(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """The subjects to show; empty texts admit all, and so do no names."""
+    """The subjects to show; empty texts admit all, and so do no names and no owners."""
 
     subjects: SubjectList
     schema_type: str = ""
     level: str = ""
     mode: str = ""
     named: tuple[Subject, ...] = ()  # only these, in this order
+    owners: Owners | None = None  # only these, as they are in keys
 
     def walk(
         self, view: View, defaults: Defaults, after: Subject | Place | None = None, skip: Skip | None = None
-    ) -> Iterator[Details | None]:
-        """Walk the subjects in the order of the list; those that ``skip`` skips come without details."""
-        filtered = self.schema_type or self.level or self.mode or self.named
+    ) -> Iterator[Subject | Place | None]:
+        """Walk the subjects in the order of the list; ``skip``: how many items need not be listed."""
+        candidates = self._candidates(view, defaults)
+        if not (candidates or self.schema_type or self.named):
+            yield from self.subjects.walk(view, after, skip)
+            return
         walk: Iterator[Subject | Place | None] = (
             self._given_subjects(after)
             if self.named
-            else self.subjects.walk(view, after, None if filtered else skip)
+            else self.subjects.walk(CandidatesView(view, candidates) if candidates else view, after)
         )
         for item in walk:
+            admitted = item is not None and (yield from self._admits(view, _subject_of(item), defaults))
+            yield item if admitted else None
+
+    def walk_details(
+        self, view: View, defaults: Defaults, after: Subject | Place | None = None, skip: Skip | None = None
+    ) -> Iterator[Details | None]:
+        """Walk the same subjects with their details; those that ``skip`` skips come without."""
+        for item in self.walk(view, defaults, after, skip):
             if item is None:
                 yield None
-            elif not filtered and skip is not None and skip.left:
+            elif skip is not None and skip.left:
                 yield Details(item, None)
             else:
-                subject = item.subject if isinstance(item, Place) else item
-                details = yield from _details(view, subject, defaults)
-                yield Details(item, details) if details is not None and self._admits(details) else None
+                details = yield from _details(view, _subject_of(item), defaults)
+                yield None if details is None else Details(item, details)
+
+    def _candidates(self, view: View, defaults: Defaults) -> list[Candidates]:
+        found: list[Candidates] = [] if self.owners is None else [self.owners]
+        if self.level:
+            found.append(with_level(view, self.level, defaults))
+        if self.mode:
+            found.append(with_mode(view, self.mode))
+        return found
 
     def _given_subjects(self, after: Subject | Place | None) -> Iterator[Subject]:
         prefix = Prefix.parse(self.subjects.prefix)
@@ -93,13 +113,25 @@ class Filter(NamedTuple):
         rest = self.named[self.named.index(after) + 1 :] if known else self.named
         return (subject for subject in rest if prefix.admits(subject))
 
-    def _admits(self, found: SubjectDetails) -> bool:
+    def _admits(self, view: View, subject: Subject, defaults: Defaults) -> Search[bool]:
+        if self.owners is not None and layout.scope_key(layout.VERSION, subject)[1:] not in self.owners:
+            return False
+        if self.level and self.level != scope.config_in_scope(view, subject, defaults).compatibility_level:
+            return False
+        if self.mode and self.mode != scope.mode_in_scope(view, subject):
+            return False
+        if not (self.schema_type or self.named):
+            return True
+        latest = yield from versions.find_latest(view, subject)
         return (
-            self.subjects.admits(not found.live)
-            and self.level in ("", found.level)
-            and self.mode in ("", found.mode)
-            and self.schema_type in ("", entities.schema_type(found.latest.row))
+            latest is not None
+            and self.subjects.admits(latest.row.deleted)
+            and self.schema_type in ("", entities.schema_type(latest.row))
         )
+
+
+def _subject_of(item: Subject | Place) -> Subject:
+    return item.subject if isinstance(item, Place) else item
 
 
 def _details(view: View, subject: Subject, defaults: Defaults) -> Search[SubjectDetails | None]:
@@ -173,6 +205,8 @@ class SubjectList(NamedTuple):
         descending = self.sort.startswith("-")
         if self.by_id:
             chosen = ById(Prefix.parse(self.prefix), self.admits, descending)
+            if isinstance(view, CandidatesView):
+                chosen = chosen._replace(restricts=view.restricts)
             return chosen.walk(view, after if isinstance(after, Place) else None)
         return lists.subjects(
             view,

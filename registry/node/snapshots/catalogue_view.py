@@ -74,6 +74,10 @@ class Entries:
         """Return the newest ready snapshot of this log, as last read."""
         return next((each for each in self.ours() if each.state == "ready"), None)
 
+    def requested_ms(self, state: str) -> int:
+        """Return when the newest snapshot of this log in a state was requested, as last read; 0: none."""
+        return max((each.requested_ms for each in self.ours() if each.state == state), default=0)
+
     def samples(self) -> list[Sample]:
         """Return metrics about the entries as last read."""
         counts = dict.fromkeys(_STATES, 0)

@@ -163,12 +163,13 @@ class PermittedView:
     def seek_back(self, key: bytes) -> Row | None:
         """Return the last permitted row whose key is less than ``key``."""
         row = self._base.seek_back(key)
-        while row is not None and row[0][:1] == layout.VERSION:
+        table = b"" if row is None else row[0][:1]
+        while row is not None and row[0][:1] == table and table in _BY_SUBJECT:
             if self._shows(*row):
                 return row
             owner = row[0][1:]
             end = self._spans.preceding(owner) if self._spans.at(owner) < 0 else owner
-            row = None if end is None else self._base.seek_back(layout.VERSION + end)
+            row = None if end is None else self._base.seek_back(table + end)
         if row is not None and row[0][:1] == layout.ID:
             return row if self._spans.whole(_context_of(row[0][1:])) else None
         return None

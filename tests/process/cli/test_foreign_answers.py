@@ -35,7 +35,8 @@ BODIES = (
 )
 WRONG_FOR_ALL = BODIES[:3]
 VERBS = (
-    "register s FILE", "show s", "show --id 1 --json", "subjects", "versions s", "versions s --deleted",
+    "register s FILE", "show s", "show --id 1 --json", "subjects", "subjects --level NONE",
+    "versions s", "versions s --deleted",
     "diff s s:1", "delete s --yes", "delete s:1 --permanent --yes", "undelete s", "undelete s --as-new",
     "config get", "config set s --level FULL", "config delete s", "mode get s", "mode set READONLY s",
     "mode delete s", "changes", "history s", "history s --json", "status", "decode MESSAGE", "check FOLDER",

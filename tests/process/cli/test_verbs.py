@@ -216,6 +216,11 @@ def test_subjects_and_versions_are_listed(client: Client, subject: str) -> None:
     until(is_found, 60, "the index to hold the subject")
     assert f"{subject}  2        field b" in client("search", subject, "b").out
     assert client.json("subjects", subject) == [subject]
+    assert client("config", "set", subject, "--level", "FULL").status == 0
+    filters = ("--level", "full", "--mode", "READWRITE", "--type", "AVRO", "--words", "b")
+    assert client.json("subjects", subject, *filters) == [subject]
+    assert client("subjects", subject, *filters, "--level", "NONE").out == ""
+    assert client("subjects", "--unused", "--mode", "IMPORT").status == 2
     assert client("versions", subject).out == "1\n2\n"
     assert client("delete", f"{subject}:1", "--yes").status == 0
     assert client("versions", subject).out == "2\n"

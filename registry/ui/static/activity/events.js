@@ -33,6 +33,18 @@ export function described(
   return parts.filter(Boolean).join(", ");
 }
 
+/**
+ * Returns a list with further events: the newest first, each offset once, no more than `most`. list: { rows, begin:
+ * the offset before which nothing is listed though there may be more, or null, most }; changes: of the list.
+ */
+export function merged(list, events, changes = {}) {
+  const { rows, begin, most } = { ...list, ...changes };
+  const known = new Map([...events, ...rows].map((event) => [event.offset, event]));
+  const all = [...known.values()].sort((one, other) => other.offset - one.offset);
+  const shown = all.slice(0, most);
+  return { rows: shown, begin: all.length > most ? shown.at(-1).offset : begin, most };
+}
+
 /** True if an event passes the filter: { prefix: of its subject, kind }; empty ones let all pass. */
 export function concerns({ prefix, kind }, event) {
   if (kind && event.kind !== kind) return false;

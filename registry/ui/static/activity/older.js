@@ -12,20 +12,31 @@ export async function older(filter, before, wanted, signal) {
   let begin = before;
   for (let windows = 0; begin > 0 && events.length < wanted && windows < WINDOWS_MAX; windows += 1) {
     const [first, end] = [Math.max(0, begin - size), begin];
-    const found = await page(filter, first, size, signal);
-    const mine = found.filter((event) => event.offset < end && concerns(filter, event));
-    events.push(...mine);
+    const found = await windowOf(filter, first, end, signal);
+    events.push(...found.filter((event) => event.offset < end && concerns(filter, event)));
     begin = first;
   }
   return { events, begin };
 }
 
-async function page(filter, first, size, signal) {
-  const query = { after: first - 1, limit: size, kind: filter.kind || undefined };
+// A page of the feed may end early, wherever it is.
+async function windowOf(filter, first, end, signal) {
+  const events = [];
+  for (let after = first - 1; after < end - 1;) {
+    const page = await pageAfter(filter, after, end - first, signal);
+    events.push(...page.events);
+    if (page.next <= after) break;
+    after = page.next;
+  }
+  return events;
+}
+
+async function pageAfter(filter, after, limit, signal) {
+  const query = { after, limit, kind: filter.kind || undefined };
   try {
-    return (await get("/changes", { query, signal })).events;
+    return await get("/changes", { query, signal });
   } catch (error) {
     if (error.status !== 410) throw error;
-    return (await get("/changes", { query: { ...query, after: -1 }, signal })).events; // what the log still has
+    return get("/changes", { query: { ...query, after: -1 }, signal }); // what the log still has
   }
 }

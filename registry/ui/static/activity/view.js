@@ -6,16 +6,16 @@ import { Name } from "../components/name.js";
 import { Failure, Notice } from "../components/notice.js";
 import { principals } from "../components/principals.js";
 import { Table } from "../components/table.js";
-import { useChanges, useFeed } from "../live/feed.js";
+import { useChanges, useConnection } from "../live/feed.js";
 import { href, navigate, to } from "../router.js";
 import { moment } from "../cluster/units.js";
 import { plain } from "../names.js";
-import { KINDS, concerns, described } from "./events.js";
+import { KINDS, concerns, described, merged } from "./events.js";
 import { older } from "./older.js";
 
 const KEPT_MAX = 1000;
 const PAUSE_MS = 200;
-const FIRST = 50;
+const FIRST = 50; // events at first, and with each click
 
 export default function Activity({ query }) {
   const { q = "", kind = "" } = query;
@@ -64,19 +64,19 @@ const COLUMNS = [
 ];
 
 function Listed({ filter }) {
-  const [rows, setRows] = useState(null);
-  const [begin, setBegin] = useState(null); // the offset before which there is more, or null
+  const [list, setList] = useState(null); // { rows, begin: the offset before which there is more, or null, most }
   const [error, setError] = useState(null);
   const [busy, setBusy] = useState(false);
-  const { connection } = useFeed();
+  const connection = useConnection();
   const stopped = useRef(new AbortController());
-  const load = async (before, already) => {
+  const load = async (before, more = 0) => {
     setBusy(true);
     setError(null);
     try {
-      const found = await older(filter, before, FIRST, stopped.current.signal);
-      setRows((shown) => merged(already ? shown ?? [] : [], found.events));
-      setBegin(found.begin > 0 ? found.begin : null);
+      const { events, begin } = await older(filter, before, FIRST, stopped.current.signal);
+      setList((shown) => merged(shown ?? { rows: [], most: 0 }, events, {
+        begin: begin > 0 ? begin : null, most: Math.min(KEPT_MAX, Math.max(FIRST, (shown?.most ?? 0) + more)),
+      }));
     } catch (thrown) {
       if (thrown.name !== "AbortError") setError(thrown);
     } finally {
@@ -86,7 +86,7 @@ function Listed({ filter }) {
   const start = async () => {
     try {
       const answer = await request("GET", "/me", { signal: stopped.current.signal });
-      await load(Number(answer.headers.get("x-registry-offset")), true);
+      await load(Number(answer.headers.get("x-registry-offset")));
     } catch (thrown) {
       if (thrown.name !== "AbortError") setError(thrown);
     }
@@ -95,10 +95,13 @@ function Listed({ filter }) {
     start();
     return () => stopped.current.abort();
   }, []);
+  const inFrame = useFrames((events) =>
+    setList((shown) => merged(shown ?? { rows: [], begin: null, most: FIRST }, events)));
   useChanges((events) => {
     if (events === null) start();
-    else setRows((shown) => merged(shown ?? [], events.filter((event) => concerns(filter, event))));
+    else inFrame(events.filter((event) => concerns(filter, event)));
   });
+  const { rows = null, begin = null, most = FIRST } = list ?? {};
   if (error?.status === 404) {
     return html`<${Notice} kind="empty" title="There is no change feed">
       <p>This registry is older than the console.</p><//>`;
@@ -111,16 +114,26 @@ function Listed({ filter }) {
     ${rows?.length > 0 &&
       html`<${Table} caption="Events, newest first" columns=${[...COLUMNS, ...principals(rows)]} rows=${rows} steady
         rowKey=${(each) => each.offset} />`}
-    ${begin !== null && rows?.length < KEPT_MAX &&
-      html`<p class="actions"><button disabled=${busy} onClick=${() => load(begin, true)}>Show older</button></p>`}
+    ${begin !== null && most < KEPT_MAX &&
+      html`<p class="actions"><button disabled=${busy} onClick=${() => load(begin, FIRST)}>Show older</button></p>`}
     <p class="quiet" role="status">
       ${connection === "live"
         ? "New events appear here as they happen." : "New events appear when the connection is back."}</p>`;
 }
 
-/** Both lists, the newest first, each offset once, bounded. */
-function merged(shown, more) {
-  if (more.length === 0) return shown;
-  const all = new Map([...more, ...shown].map((event) => [event.offset, event]));
-  return [...all.values()].sort((a, b) => b.offset - a.offset).slice(0, KEPT_MAX);
+/** Returns a function that takes events; they are handed on together when the browser paints next. */
+function useFrames(handle) {
+  const waiting = useRef({ events: [], frame: 0 });
+  const current = useRef(handle);
+  current.current = handle;
+  useEffect(() => () => cancelAnimationFrame(waiting.current.frame), []);
+  return (events) => {
+    if (events.length === 0) return;
+    waiting.current.events.push(...events);
+    waiting.current.frame ||= requestAnimationFrame(() => {
+      const { events: all } = waiting.current;
+      waiting.current = { events: [], frame: 0 };
+      current.current(all);
+    });
+  };
 }

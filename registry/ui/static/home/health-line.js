@@ -8,19 +8,23 @@ import { usePolled } from "../live/polled.js";
 import { checksOf, worstOf } from "./health.js";
 
 const EVERY_MS = 10_000;
+/** What administrators see of the registry, asked again and again: { cluster, metrics }. */
+export function usePolledState() {
+  return usePolled(async (signal) => {
+    const [cluster, metrics] = await Promise.all([
+      get("/admin/cluster", { signal }), orNull(getText("/metrics", { signal })),
+    ]);
+    return { cluster, metrics };
+  }, EVERY_MS);
+}
+
 const WORDS = { good: "Healthy", warn: "Needs attention", bad: "Not healthy" };
 
-export function Health() {
-  const { data, error, again } = usePolled(async (signal) => {
-    const [cluster, snapshots, metrics] = await Promise.all([
-      get("/admin/cluster", { signal }),
-      orNull(get("/admin/snapshots", { signal })),
-      orNull(getText("/metrics", { signal })),
-    ]);
-    return checksOf({ cluster, snapshots, metrics }, Date.now());
-  }, EVERY_MS);
+/** polled: what `usePolledState` returned. */
+export function Health({ polled: { data: state, error, again } }) {
   if (error) return html`<${Failure} error=${error} onRetry=${again} />`;
-  if (data === null) return html`<p class="quiet" role="status">Checking…</p>`;
+  if (state === null) return html`<p class="quiet" role="status">Checking…</p>`;
+  const data = checksOf(state, Date.now());
   const worst = worstOf(data);
   const faults = data.filter(({ tone }) => tone === "warn" || tone === "bad");
   return html`

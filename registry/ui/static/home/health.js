@@ -11,13 +11,12 @@ const SOON_S = 30 * 86_400;
 /**
  * Returns the checks: [{ name, tone: "good", "plain", "warn" or "bad", text, path }].
  *
- * cluster: the answer of GET /admin/cluster; snapshots: of GET /admin/snapshots, null if it was refused; metrics: of
- * GET /metrics, a text or null; now: in ms.
+ * cluster: the answer of GET /admin/cluster; metrics: of GET /metrics, a text or null; now: in ms.
  */
-export function checksOf({ cluster, snapshots, metrics }, now) {
+export function checksOf({ cluster, metrics }, now) {
   return [
     primary(cluster), readiness(cluster.nodes), lag(cluster.nodes), stores(cluster.nodes), quarantine(cluster.nodes),
-    backups(snapshots, now), files(cluster.nodes), certificates(metrics),
+    backups(cluster, now), files(cluster.nodes), certificates(metrics),
   ];
 }
 
@@ -70,13 +69,11 @@ function quarantine(nodes) {
   return check("Quarantine", most ? "warn" : "good", text, "/cluster/quarantine");
 }
 
-function backups(snapshots, now) {
+function backups({ snapshot_ms: newest, failed_snapshot_ms: failed }, now) {
   const where = "/cluster/snapshots";
-  if (snapshots === null) return check("Backups", "plain", "unknown", where);
-  const newest = snapshots.find(({ state }) => state === "ready");
-  const failed = snapshots.find(({ state }) => state === "failed");
-  const age = newest ? `the newest snapshot is ${ago(newest.requested_ms, now)} old` : "no snapshot";
-  if (failed && failed.requested_ms > (newest?.requested_ms ?? 0)) {
+  if (newest === undefined) return check("Backups", "plain", "unknown", where); // a node of an older version
+  const age = newest ? `the newest snapshot is ${ago(newest, now)} old` : "no snapshot";
+  if (failed > newest) {
     return check("Backups", "warn", `the last snapshot failed; ${age}`, where);
   }
   return check("Backups", newest ? "good" : "plain", age, where);

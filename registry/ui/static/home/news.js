@@ -1,6 +1,6 @@
 // What has changed since the user was here.
 import { html, useEffect, useState } from "../vendor.js";
-import { get, request } from "../api.js";
+import { get, seenOffset } from "../api.js";
 import { KINDS } from "../activity/events.js";
 import { ago, count, moment } from "../cluster/units.js";
 import { Name } from "../components/name.js";
@@ -10,8 +10,7 @@ import { href } from "../router.js";
 import { useLoaded } from "../schema/loading.js";
 import { storeVisit, storedVisit, summaryOf, visitAt } from "./since.js";
 
-const PAGE = 1000; // the most events of one answer
-const OFFSETS_MAX = 5 * PAGE; // of the log that are looked at
+const PAGE = 1000; // the most events of one answer, and offsets of the log that are looked at
 const FIRST_VISIT = 100; // offsets that are shown to somebody who was never here
 const EVENTS_MAX = 10_000;
 
@@ -70,28 +69,29 @@ function counted(kind, number) {
 
 /** Returns { since, events, cut, end }: what the log holds after the visit before, within bounds. */
 async function changesSince(principal, signal) {
-  const answer = await request("GET", "/me", { signal });
-  const end = Number(answer.headers.get("x-registry-offset"));
-  const visit = visitAt(storedVisit(localStorage, principal), end - 1, Date.now());
-  storeVisit(localStorage, principal, visit);
-  const first = Math.max(-1, end - 1 - (visit.since ? OFFSETS_MAX : FIRST_VISIT));
+  const seen = seenOffset() ?? 0; // the session, which this page waits for, was an answer
+  const visit = visitAt(storedVisit(localStorage, principal), seen - 1, Date.now());
+  const first = Math.max(-1, seen - 1 - (visit.since ? PAGE : FIRST_VISIT));
   const after = Math.max(first, visit.since?.offset ?? -1);
-  const { events, cut } = await eventsFrom(after, end, signal);
+  const { events, end, cut } = await eventsFrom(after, seen, signal);
+  storeVisit(localStorage, principal, { ...visit, last: { ...visit.last, offset: end - 1 } });
   return { since: visit.since, events, end, cut: cut || (visit.since !== null && after > visit.since.offset) };
 }
 
-async function eventsFrom(after, end, signal) {
+/** Returns { events, end, cut }: the events after an offset, and the offset before which none is left out. */
+async function eventsFrom(after, seen, signal) {
   const events = [];
+  let next = after;
   try {
-    for (let next = after; next < end - 1; ) {
+    while (next < seen - 1) { // once, but for records that are several events
       const page = await get("/changes", { query: { after: next, limit: PAGE }, signal });
-      events.push(...page.events.filter(({ offset }) => offset < end));
+      events.push(...page.events);
       if (page.next <= next) break;
       next = page.next;
     }
   } catch (error) {
     if (error.status !== 410) throw error; // the log no longer has that position
-    return { events, cut: true };
+    return { events, end: seen, cut: true };
   }
-  return { events, cut: false };
+  return { events, end: Math.max(seen, next + 1), cut: false };
 }

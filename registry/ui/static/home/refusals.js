@@ -1,13 +1,9 @@
 // What was refused most: counters of the host that answers.
 import { html } from "../vendor.js";
-import { getText } from "../api.js";
 import { count } from "../cluster/units.js";
-import { Failure } from "../components/notice.js";
 import { Table } from "../components/table.js";
-import { usePolled } from "../live/polled.js";
 import { refusedMost } from "./metrics.js";
 
-const EVERY_MS = 60_000;
 const SHOWN = 8;
 const WORDS = {
   400: "bad request", 401: "not signed in", 403: "no permission", 404: "not found", 405: "method not allowed",
@@ -22,14 +18,14 @@ const COLUMNS = [
     cell: ({ status }) => `${status}${WORDS[status] ? ` ${WORDS[status]}` : ""}` },
 ];
 
-export function Refusals() {
-  const { data, error, again } = usePolled(async (signal) =>
-    refusedMost(await getText("/metrics", { signal }), SHOWN), EVERY_MS);
+/** metrics: the answer of GET /metrics, undefined while it is loading, null if it was refused. */
+export function Refusals({ metrics }) {
+  const data = typeof metrics === "string" ? refusedMost(metrics, SHOWN) : null;
   return html`
     <section class="card" aria-label="Refused most">
       <h2>Refused most</h2>
-      ${error && html`<${Failure} error=${error} onRetry=${again} />`}
-      ${data === null && !error && html`<p class="quiet" role="status">Loading…</p>`}
+      ${metrics === undefined && html`<p class="quiet" role="status">Loading…</p>`}
+      ${metrics === null && html`<p class="quiet">The metrics of the registry cannot be read from here.</p>`}
       ${data?.length === 0 && html`<p class="quiet">Nothing was refused.</p>`}
       ${data?.length > 0 && html`
         <${Table} caption="Refused most" columns=${COLUMNS} rows=${data}

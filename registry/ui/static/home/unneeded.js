@@ -12,7 +12,7 @@ const SHOWN = 5;
 const NOT_FOUND = 404;
 
 export function Unused() {
-  const { value, error, reload } = useLoaded(found, []);
+  const { value, error, reload } = useLoaded(newestCensus, []);
   return html`
     <section class="card" aria-label="Unused">
       <h2>Unused</h2>
@@ -20,29 +20,29 @@ export function Unused() {
       ${value === undefined && !error && html`<p class="quiet" role="status">Loading…</p>`}
       ${value === null && html`<p class="quiet">There is no census of the data yet, so nobody knows which versions
         messages need.</p>`}
-      ${value && html`<${Counted} ...${value} />`}
+      ${value && html`<${Counted} census=${value} />`}
       <p><a href="#/usage">Usage of schemas</a></p>
     </section>`;
 }
 
-function Counted({ census, subjects }) {
+function Counted({ census }) {
+  const { unusedSubjects: subjects = [], examined = 0, more } = census;
   const asOf = html`<span class="quiet">By the census of ${moment(census.ended)}.</span>`;
   if (!census.complete) {
     return html`<p>The newest census is not complete, so it cannot say what is unused. ${asOf}</p>`;
   }
-  if (!subjects.length) return html`<p>No version is unused. ${asOf}</p>`;
+  const among = more ? ` of the first ${count(examined)} subjects` : "";
+  if (!subjects.length) return html`<p>No version${among} is unused. ${asOf}</p>`;
   return html`
     <p>${subjects.length > SHOWN ? `More than ${SHOWN} subjects have` : "These have"} unused versions. ${asOf}</p>
     <ul class="news">${subjects.slice(0, SHOWN).map(({ subject, unused }) => html`
       <li key=${subject}><a href=${href`/usage/subjects/${subject}`}><${Name} text=${subject} /></a>
-        ${" "}<span class="quiet">${count(unused.length)} of its versions</span></li>`)}</ul>`;
+        ${" "}<span class="quiet">${count(unused)} of its versions</span></li>`)}</ul>`;
 }
 
-async function found(signal) {
+async function newestCensus(signal) {
   try {
-    const census = await get("/usage/census", { signal });
-    const query = { unused: true, limit: SHOWN + 1 };
-    return { census, subjects: census.complete ? await get("/usage/subjects", { query, signal }) : [] };
+    return await get("/usage/census", { query: { unused: SHOWN + 1 }, signal });
   } catch (error) {
     if (error.status === NOT_FOUND) return null;
     throw error;

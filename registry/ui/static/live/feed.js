@@ -73,13 +73,11 @@ export function useReload(concerns, reload) {
   });
 }
 
-/**
- * The state of the subscription: { connection: "live", "polling", "connecting" or "off", position: the last offset }.
- */
-export function useFeed() {
-  const [found, setFound] = useState(state);
+/** The state of the subscription: "live", "polling", "connecting" or "off". Events alone do not change it. */
+export function useConnection() {
+  const [found, setFound] = useState(state.connection);
   useEffect(() => {
-    setFound(state);
+    setFound(state.connection);
     watchers.add(setFound);
     return () => watchers.delete(setFound);
   }, []);
@@ -88,7 +86,7 @@ export function useFeed() {
 
 function change(changed) {
   state = { ...state, ...changed };
-  for (const each of watchers) each(state);
+  for (const each of watchers) each(state.connection);
 }
 
 function publish(events) {

@@ -1,6 +1,6 @@
 // A word in the frame that says if the page shows changes as they happen.
 import { html } from "../vendor.js";
-import { useFeed } from "./feed.js";
+import { useConnection } from "./feed.js";
 
 const WORDS = {
   live: ["good", "live", "This page shows live changes"],
@@ -10,7 +10,6 @@ const WORDS = {
 };
 
 export function Live() {
-  const { connection } = useFeed();
-  const [tone, word, meaning] = WORDS[connection];
+  const [tone, word, meaning] = WORDS[useConnection()];
   return html`<span class=${`badge ${tone}`} title=${meaning}>${word}</span>`;
 }

@@ -25,11 +25,6 @@ export class Details {
     return this.#known.get(name);
   }
 
-  /** Take details that came by another way. */
-  add(found) {
-    for (const each of found) this.#keep(each.subject, each);
-  }
-
   /** Fetch the details of these names, and forget those that were wanted before. */
   want(names) {
     for (const name of names) {
@@ -79,7 +74,7 @@ export class Details {
       const found =
         await get("/subjects", { query: { detail: true, deleted: true, subject: names }, signal: request.signal });
       for (const name of names) this.#keep(name, null);
-      this.add(found);
+      for (const each of found) this.#keep(each.subject, each);
       this.error = null;
     } catch (error) {
       if (error.name === "AbortError") return;

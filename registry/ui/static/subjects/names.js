@@ -1,10 +1,9 @@
-// The names of a list, page by page: all of them up to a limit, or as many of a filtered list as are wanted.
+// The names of a list, page by page, up to a limit. The registry applies the filters.
 import { pages } from "../api.js";
 
 export const NAMES_MAX = 250_000; // some 30 MB
 const FIRST = 300; // a screen, so that something is seen at once
 const LATER = 25_000;
-const FILTERED = 500; // a page of subjects with details costs more
 
 /** The query of a list: context and prefix as one parameter, and what is shown of the deleted. */
 export function listQuery({ prefix, context, deleted }) {
@@ -18,42 +17,37 @@ export function listQuery({ prefix, context, deleted }) {
 
 /** One list being loaded; it calls changed() after every page. */
 export class Names {
-  constructor(filter, { changed, onDetails }) {
+  constructor(filter, { changed }) {
     this.names = [];
     this.done = false; // the list is complete
     this.cut = false; // there are more than are loaded
     this.error = null;
     this.#changed = changed;
-    this.#onDetails = onDetails;
-    const { type, level, sort } = filter;
+    const { type, level, mode, words, kind, sort } = filter;
     this.sort = sort ?? "";
-    this.filtered = Boolean(type || level);
     this.#filter = filter;
-    const query = { ...listQuery(filter), sort };
-    this.#pages = this.filtered
-      ? pages("/subjects",
-        { query: { ...query, detail: true, schemaType: type, compatibilityLevel: level }, limit: () => FILTERED,
-          signal: this.#aborted.signal })
-      : pages("/subjects", { query, limit: (page) => (page ? LATER : FIRST), signal: this.#aborted.signal });
+    const query = { ...listQuery(filter), sort, schemaType: type, compatibilityLevel: level, mode, query: words,
+      kind: words ? kind : undefined };
+    this.#pages = pages("/subjects",
+      { query, limit: (page) => (page ? LATER : FIRST), signal: this.#aborted.signal });
   }
 
   #changed;
   #filter;
-  #onDetails;
   #pages;
   #aborted = new AbortController();
   #loading = false;
 
-  /** Load until enough(this) is true, or everything is loaded. */
-  async load(enough) {
+  /** Load all names, up to the limit. */
+  async load() {
     if (this.#loading || this.error) return;
     this.#loading = true;
     try {
-      while (!this.done && !enough(this)) {
+      while (!this.done) {
         const { value: page, done } = await this.#pages.next();
+        if (this.done) return; // stopped meanwhile
         this.done = Boolean(done);
-        for (const each of page ?? []) this.names.push(this.filtered ? each.subject : each);
-        if (this.filtered && page) this.#onDetails(page);
+        for (const each of page ?? []) this.names.push(each);
         if (this.names.length >= NAMES_MAX && !this.done) [this.done, this.cut] = [true, true];
         this.#changed();
       }
@@ -64,6 +58,14 @@ export class Names {
     } finally {
       this.#loading = false;
     }
+  }
+
+  /** Load no more; what is loaded stays. */
+  stop() {
+    if (this.done) return;
+    [this.done, this.cut] = [true, true];
+    this.close();
+    this.#changed();
   }
 
   /** True if the subject of a registration belongs into the list, judging by its event. */

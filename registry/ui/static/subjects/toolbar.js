@@ -4,6 +4,9 @@ import { get } from "../api.js";
 import { formats } from "../formats.js";
 
 const LEVELS = ["NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE"];
+const MODES = ["READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD"];
+const KINDS = [["", "Anywhere"], ["subject", "Name"], ["field", "Field"], ["type", "Type's name"], ["tag", "Tag"],
+  ["property", "Owner or other property"], ["doc", "Doc"]];
 const CONTEXTS_MAX = 1000;
 
 /**
@@ -33,7 +36,12 @@ export function Toolbar({ state, change, search, onEnter, onDown, children }) {
       </select>
     </label>`;
   const known = state.context && !contexts.includes(state.context) ? [...contexts, state.context] : contexts;
-  const chosen = ["prefix", "type", "level", "context", "deleted"].filter((name) => state[name]).length;
+  const chosen = ["prefix", "words", "type", "level", "mode", "context", "deleted"].filter((name) => state[name]).length;
+  const written = (name, label, more) => html`
+    <label class=${`filter by-${name}`}><span>${label}</span>
+      <input value=${state[name] ?? ""} onInput=${(event) => change({ [name]: event.currentTarget.value })}
+        autocomplete="off" spellcheck=${false} ...${more} />
+    </label>`;
   return html`
     <div class="toolbar" role="search">
       <div class="search">
@@ -45,12 +53,12 @@ export function Toolbar({ state, change, search, onEnter, onDown, children }) {
       <button class="filters-switch" aria-expanded=${open} aria-controls="filters"
         onClick=${() => setOpen(!open)}>Filters${chosen ? ` (${chosen})` : ""}</button>
       <div id="filters" class=${open ? "filters open" : "filters"}>
-        <label class="filter"><span>Begins with</span>
-          <input value=${state.prefix ?? ""} onInput=${(event) => change({ prefix: event.currentTarget.value })}
-            autocomplete="off" spellcheck=${false} />
-        </label>
+        ${written("prefix", "Begins with")}
+        ${written("words", "Has words", { title: "Words of names, fields, types, tags, owners, docs" })}
+        ${state.words && choice("kind", "Words in", KINDS)}
         ${choice("type", "Type", [["", "Any"], ...formats.map(({ name, title }) => [name, title])])}
         ${choice("level", "Compatibility", [["", "Any"], ...LEVELS.map((each) => [each, each])])}
+        ${choice("mode", "Mode", [["", "Any"], ...MODES.map((each) => [each, each])])}
         ${(known.length > 1 || state.context) &&
           choice("context", "Context", [["", "All"], ...known.map((each) => [each, each === "." ? "Default" : each])])}
         ${choice("deleted", "Deleted", [["", "Hidden"], ["with", "Shown too"], ["only", "Only these"]])}

@@ -11,8 +11,7 @@ import { Names, matching } from "./names.js";
 import { SubjectRow, head } from "./rows.js";
 import { Toolbar } from "./toolbar.js";
 
-const FILTERS = ["prefix", "type", "level", "context", "deleted"];
-const AHEAD = 200; // rows below the screen that a filtered list has ready
+const FILTERS = ["prefix", "words", "kind", "type", "level", "mode", "context", "deleted"];
 const SETTLED_MS = 250;
 
 export default function Subjects({ query }) {
@@ -55,7 +54,6 @@ export default function Subjects({ query }) {
   const visible = (first, end) => {
     page.current = { first, end, height: Math.max(1, end - first - 17) };
     details.want(rows.slice(first, end));
-    list.load(enough(list, end, state.q));
   };
   const height = useRowHeight();
   const failed = useRef();
@@ -67,6 +65,8 @@ export default function Subjects({ query }) {
       <${Toolbar} state=${state} change=${change} search=${search} onEnter=${() => open(Math.max(0, current))}
         onDown=${() => { search.current.blur(); setCurrent(Math.max(0, current)); }}>
         <${Count} list=${shown} rows=${rows} searched=${Boolean(state.q?.trim())} />
+        ${!list.done && !list.error &&
+          html`<button class="small late" onClick=${() => list.stop()}>Stop loading</button>`}
         ${news > 0 && html`<button class="small" onClick=${again}>${news.toLocaleString()} new: show</button>`}
         <button class="plain" onClick=${again} title="Reload (r)" aria-label="Reload">⟳</button>
       <//>
@@ -81,14 +81,8 @@ export default function Subjects({ query }) {
             onCurrent=${choose} onOpen=${open} onVisible=${visible} rowKey=${(index) => rows[index]}
             row=${(index) => html`<${SubjectRow} name=${rows[index]} details=${details.of(rows[index])} />`} />`
         : !list.error &&
-          html`<${Nothing} list=${list} settled=${filter === wanted} state=${state} change=${change}
-            more=${() => list.load(enough(list, 0, state.q))} />`}
+          html`<${Nothing} list=${list} settled=${filter === wanted} state=${state} change=${change} />`}
     </div>`;
-}
-
-/** What is loaded suffices: all names of a plain list, or of a filtered one what the screen needs. */
-function enough(list, end, text = "") {
-  return ({ names, filtered }) => filtered && matching(names, text).length >= end + AHEAD;
 }
 
 /**
@@ -105,13 +99,13 @@ function useList(state, filter, attempt) {
     before.list?.close();
     if (!same) before.details?.close();
     const details = same ? before.details : new Details(changed);
-    const list = new Names({ ...state, sort }, { changed, onDetails: (found) => details.add(found) });
+    const list = new Names({ ...state, sort }, { changed });
     const shownBefore = same ? (before.list.begun ? before.list : before.before) : undefined;
     held.current = { filter, attempt, sort, list, details, before: shownBefore };
   }
   const { list, details } = held.current;
   if (list.begun) held.current.before = undefined;
-  useEffect(() => { list.load(enough(list, 0, state.q)); }, [list]);
+  useEffect(() => { list.load(); }, [list]);
   useEffect(() => () => { held.current.list.close(); held.current.details.close(); held.current = {}; }, []);
   return { list, details, shown: held.current.before ?? list };
 }
@@ -212,8 +206,7 @@ function Count({ list, rows, searched }) {
   return html`<span class="quiet count" role="status">${text}</span>`;
 }
 
-function Nothing({ list, settled, state, change, more }) {
-  useEffect(more, [list.names.length, state.q]);
+function Nothing({ list, settled, state, change }) {
   if (!list.done || !settled) return html`<p class="quiet" role="status">Loading…</p>`;
   const filtered = FILTERS.some((name) => state[name]);
   if (!state.q && !filtered) {

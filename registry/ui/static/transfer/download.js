@@ -10,7 +10,7 @@ import { usePermitted } from "../session/permitted.js";
 import { filesOf } from "./files.js";
 import { zipped } from "./zip.js";
 
-const PAGE = 500;
+const PAGE = 1000;
 const SCOPES_PAGE = 1000;
 const TEXT_MAX = 64 * 1024 * 1024; // characters of all schemas: an archive is made in memory
 const VERSIONS_MAX = 30_000; // each has two files
@@ -83,10 +83,11 @@ async function collected({ prefix, which, isAdmin }, signal, report) {
   const isCovered = (scope) => covered.has(scope) || (prefix === "" && (scope === "" || scope.endsWith(":")));
   const [configs, modes] = isAdmin
     ? await Promise.all(["configs", "modes"].map((what) => scopesOf(what, isCovered, signal))) : [{}, {}];
-  report("Compressing");
   const about = { id: "download", registry: REGISTRY, prefix, versions: which };
   const files = filesOf(versions, { configs, modes, about, extensionOf: (each) => formatOf(each).extension || "txt" });
-  return { blob: await zipped(files), versions: versions.length, cut };
+  const blob = await zipped(files,
+    { signal, report: (done) => report(`${count(done)} of ${count(files.size)} files are in the archive`) });
+  return { blob, versions: versions.length, cut };
 }
 
 async function scopesOf(what, isCovered, signal) {

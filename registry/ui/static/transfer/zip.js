@@ -13,6 +13,8 @@ const FILES_MAX = 65_000;
 const DATE = 0x5c21; // 2026-01-01: the same contents give the same archive
 const [LOCAL_BYTES, CENTRAL_BYTES, END_BYTES] = [30, 46, 22];
 const COMMENT_MAX = 65_535;
+const STORED_BELOW = 128; // bytes of a file that does not get smaller
+const REPORT_EVERY = 500; // files
 
 function checksum(bytes) {
   let sum = 0xffffffff;
@@ -20,15 +22,26 @@ function checksum(bytes) {
   return (sum ^ 0xffffffff) >>> 0;
 }
 
-/** Returns a Blob with these files: a Map from their paths to texts. Throws an Error if there are too many. */
-export async function zipped(files) {
+/**
+ * Returns a Blob with these files: a Map from their paths to texts. Throws an Error if there are too many. signal:
+ * aborts it; report(count): how many files are in it so far.
+ *
+ * @param {Map<string, string>} files
+ * @param {{ signal?: AbortSignal, report?: (count: number) => void }} [options]
+ */
+export async function zipped(files, { signal, report } = {}) {
   if (files.size > FILES_MAX) throw new Error(`An archive holds at most ${FILES_MAX} files`);
   const [parts, directory] = [[], []];
-  let offset = 0;
+  const encoder = new TextEncoder();
+  let [offset, done] = [0, 0];
   for (const [path, text] of files) {
-    const [name, bytes] = [path, text].map((each) => new TextEncoder().encode(each));
-    const packed = await through(bytes, new CompressionStream("deflate-raw"));
-    const fields = [20, UTF8, DEFLATED, 0, DATE, checksum(bytes), packed.length, bytes.length, name.length, 0];
+    signal?.throwIfAborted();
+    if (done % REPORT_EVERY === 0) report?.(done);
+    done += 1;
+    const [name, bytes] = [path, text].map((each) => encoder.encode(each));
+    const method = bytes.length < STORED_BELOW ? STORED : DEFLATED;
+    const packed = method === STORED ? bytes : await through(bytes, new CompressionStream("deflate-raw"));
+    const fields = [20, UTF8, method, 0, DATE, checksum(bytes), packed.length, bytes.length, name.length, 0];
     const sizes = [2, 2, 2, 2, 2, 4, 4, 4, 2, 2];
     parts.push(record([LOCAL, ...fields], [4, ...sizes]), name, packed);
     directory.push(record([CENTRAL, 20, ...fields, 0, 0, 0, 0, offset], [4, 2, ...sizes, 2, 2, 2, 4, 4]), name);
@@ -50,8 +63,12 @@ function record(values, sizes) {
   return new Uint8Array(view.buffer);
 }
 
-async function through(bytes, stream) {
-  return new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer());
+async function through(bytes, { readable, writable }) {
+  const writer = writable.getWriter();
+  const written = Promise.all([writer.write(bytes), writer.close()]);
+  const packed = new Uint8Array(await new Response(readable).arrayBuffer());
+  await written;
+  return packed;
 }
 
 /**
