@@ -398,6 +398,8 @@ MODULES_MAX += 1
 MODULES_MAX += 1
 # Schemas sent as DDL: its words, its statements, its literals, and one writer for each format.
 MODULES_MAX += 6
+# Lists of subjects that skip what a filter does not admit.
+MODULES_MAX += 1
 # The search: words, matching, the index, what builds and what fills it, the resource, the verb.
 MODULES_MAX += 9
 # Signing out on all nodes; reading audit logs back, of one file and of all nodes.

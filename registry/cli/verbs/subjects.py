@@ -69,7 +69,7 @@ def subjects(
         return OK
     params = {"subjectPrefix": prefix or ":*:", "deleted": deleted}
     if filtered:
-        found = _filtered(registry, {**params, **filters})
+        found = _list_filtered(registry, {**params, **filters})
     else:
         found = registry.pages("/subjects", str, **params)
     if as_json:
@@ -79,7 +79,7 @@ def subjects(
     return OK
 
 
-def _filtered(registry: RegistryClient, params: dict[str, Any]) -> Iterator[str]:
+def _list_filtered(registry: RegistryClient, params: dict[str, Any]) -> Iterator[str]:
     """Yield the names of a filtered list, with details: registries that know none ignore filters, too."""
     for each in registry.pages("/subjects", Place | str, detail=True, **params):
         if isinstance(each, str):

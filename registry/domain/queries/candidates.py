@@ -1,4 +1,4 @@
-"""A view that shows, of the subjects, only those that may pass a filter, so that lists leap over all others.
+"""A view that shows, of the subjects, only those that may pass a filter, so that lists skip all others.
 
 Lists walk it in each of their orders, as any other view. It may show more than what passes, so each subject
 is checked: after some steps a seek ends where it is, because nothing can interrupt it.
@@ -20,8 +20,8 @@ from registry.domain.rows.view import History, View
 from . import scope
 from .scope import Defaults
 
-# Of one seek: leaps to another candidate, and rows that are examined for one.
-LEAPS_MAX: Final = 8
+# Of one seek: candidates, and rows that are examined for each.
+CANDIDATES_MAX: Final = 8
 ROWS_MAX: Final = 32
 _NUMBER_BYTES: Final = 4
 _LAST: Final = b"\xff"
@@ -31,10 +31,10 @@ class Candidates(Protocol):
     """The owners that may pass a filter."""
 
     def following(self, owner: bytes) -> bytes:
-        """Return ``owner`` if it may pass; else a key that no later one that may lies before."""
+        """Return ``owner`` if it may pass, else a key at or before the next one that may."""
 
     def preceding(self, owner: bytes) -> bytes:
-        """Return a key after ``owner`` if it may pass; else one that no earlier one that may lies behind."""
+        """Return a key after ``owner`` if it may pass, else one after the last one that may."""
 
     def restricts(self, context: str) -> bool:
         """Return true unless all subjects of a context may pass."""
@@ -54,7 +54,7 @@ class InForce:
         self._known: dict[bytes, bool] = {}  # by packed context: if all of its subjects may pass
 
     def following(self, owner: bytes) -> bytes:
-        """See :class:`Candidates`."""
+        """Return ``owner`` if it may pass, else a key at or before the next one that may."""
         context = _context_of(owner)
         if self._admits_all(context):
             return owner
@@ -69,7 +69,7 @@ class InForce:
         return owner
 
     def preceding(self, owner: bytes) -> bytes:
-        """See :class:`Candidates`."""
+        """Return a key after ``owner`` if it may pass, else one after the last one that may."""
         context, end = _context_of(owner), layout.after(owner)
         if self._admits_all(context):
             return end
@@ -83,7 +83,7 @@ class InForce:
         return end
 
     def restricts(self, context: str) -> bool:
-        """See :class:`Candidates`."""
+        """Return true unless all subjects of a context may pass."""
         return not self._admits_all(layout.part(context))
 
     def _admits_all(self, packed: bytes) -> bool:
@@ -127,17 +127,17 @@ class Owners:
         return owner in self._all
 
     def following(self, owner: bytes) -> bytes:
-        """See :class:`Candidates`."""
+        """Return ``owner`` if it may pass, else a key at or before the next one that may."""
         at = bisect_left(self._sorted, owner)
         return self._sorted[at] if at < len(self._sorted) else _LAST
 
     def preceding(self, owner: bytes) -> bytes:
-        """See :class:`Candidates`."""
+        """Return a key after ``owner`` if it may pass, else one after the last one that may."""
         at = bisect_right(self._sorted, owner)
         return layout.after(self._sorted[at - 1]) if at else b""
 
     def restricts(self, context: str) -> bool:
-        """See :class:`Candidates`."""
+        """Return true unless all subjects of a context may pass."""
         return True
 
 
@@ -173,7 +173,7 @@ class CandidatesView:
     def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
         """Return the first row that is shown whose key is ``key`` or greater."""
         row = self._base.seek(key)
-        for _ in range(LEAPS_MAX):
+        for _ in range(CANDIDATES_MAX):
             if row is None or row[0][:1] != layout.VERSION:
                 break
             owner = row[0][1:-_NUMBER_BYTES]
@@ -186,7 +186,7 @@ class CandidatesView:
     def seek_back(self, key: bytes) -> tuple[bytes, bytes] | None:
         """Return the last row that is shown whose key is less than ``key``."""
         row = self._base.seek_back(key)
-        for _ in range(LEAPS_MAX):
+        for _ in range(CANDIDATES_MAX):
             if row is None or row[0][:1] != layout.VERSION:
                 break
             owner = row[0][1:-_NUMBER_BYTES]

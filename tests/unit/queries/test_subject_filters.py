@@ -74,7 +74,7 @@ def naive(view: View, rows: View, wanted: Filter) -> list[Any]:
 def bounds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a test also with seeks that give up soon."""
     if request.param == "small":
-        monkeypatch.setattr(candidates, "LEAPS_MAX", 2)
+        monkeypatch.setattr(candidates, "CANDIDATES_MAX", 2)
         monkeypatch.setattr(candidates, "ROWS_MAX", 2)
         monkeypatch.setattr(subject_ids, "BATCH", 3)
 
@@ -165,4 +165,4 @@ def test_a_seek_reads_a_bounded_number_of_rows() -> None:
             assert each is None
             most, store.view.reads = max(most, store.view.reads), 0
         # Between two subjects a walk looks for the next context, too.
-        assert most <= 6 * candidates.LEAPS_MAX * (candidates.ROWS_MAX + 2) < 2000
+        assert most <= 6 * candidates.CANDIDATES_MAX * (candidates.ROWS_MAX + 2) < 2000

@@ -7,6 +7,7 @@ const LEVELS = ["NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_T
 const MODES = ["READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD"];
 const KINDS = [["", "Anywhere"], ["subject", "Name"], ["field", "Field"], ["type", "Type's name"], ["tag", "Tag"],
   ["property", "Owner or other property"], ["doc", "Doc"]];
+const COUNTED = ["prefix", "words", "type", "level", "mode", "context", "deleted"]; // on the switch of narrow screens
 const CONTEXTS_MAX = 1000;
 
 /**
@@ -36,7 +37,7 @@ export function Toolbar({ state, change, search, onEnter, onDown, children }) {
       </select>
     </label>`;
   const known = state.context && !contexts.includes(state.context) ? [...contexts, state.context] : contexts;
-  const chosen = ["prefix", "words", "type", "level", "mode", "context", "deleted"].filter((name) => state[name]).length;
+  const chosen = COUNTED.filter((name) => state[name]).length;
   const written = (name, label, more) => html`
     <label class=${`filter by-${name}`}><span>${label}</span>
       <input value=${state[name] ?? ""} onInput=${(event) => change({ [name]: event.currentTarget.value })}
