@@ -277,10 +277,10 @@ test("versions come out of an archive as they went in", async () => {
 });
 
 test("an archive is made step by step, and can be given up", async () => {
-  const files = new Map(Array.from({ length: 1200 }, (_, index) => [`f${index}`, "text ".repeat(index % 60)]));
+  const files = new Map(Array.from({ length: 501 }, (_, index) => [`f${index}`, "text ".repeat(index % 60)]));
   const done = [];
   const blob = await zipped(files, { report: (count) => done.push(count) });
-  assert.deepEqual(done, [0, 500, 1000]);
+  assert.deepEqual(done, [0, 500]);
   assert.deepEqual(await unzipped(blob, 1e6, () => true), files);
   const stopped = new AbortController();
   const report = (count) => count === 500 && stopped.abort();

@@ -81,7 +81,7 @@ def bounds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 FILTERS = st.builds(
     lambda prefix, sort, deleted, level, mode, kind: Filter(
-        SubjectList(prefix, *deleted, sort), kind, level, mode
+        SubjectList(prefix, deleted[0], deleted[1], sort), kind, level, mode
     ),
     st.sampled_from(PREFIXES), st.sampled_from(SORTS),
     st.sampled_from([(False, False), (True, False), (False, True)]),
