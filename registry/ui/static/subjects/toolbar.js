@@ -6,7 +6,7 @@ import { formats } from "../formats.js";
 const LEVELS = ["NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE"];
 const MODES = ["READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD"];
 const KINDS = [["", "Anywhere"], ["subject", "Name"], ["field", "Field"], ["type", "Type's name"], ["tag", "Tag"],
-  ["property", "Owner or other property"], ["doc", "Doc"]];
+  ["property", "Owner or other property"], ["principal", "Registered by"], ["doc", "Doc"]];
 const COUNTED = ["prefix", "words", "type", "level", "mode", "context", "deleted"]; // on the switch of narrow screens
 const CONTEXTS_MAX = 1000;
 
