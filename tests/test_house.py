@@ -388,8 +388,9 @@ MODULES_MAX += 5
 # registrar.spark, which is no part of a server.
 # With the rows of Protobuf, for which no package of Spark's can be had.
 MODULES_MAX += 10
-# The census, and reading a topic's messages with another schema.
-MODULES_MAX += 13
+# The census, with its requests about all partitions of a broker, and reading a topic's messages with another
+# schema.
+MODULES_MAX += 15
 # The fields of schemas, a module for each format, as for its other views.
 MODULES_MAX += 4
 # Bundles of the console's files.

@@ -38,6 +38,8 @@ FOLDER = "census"
 FORMAT = "registrar-census 1"
 PARTITIONS = "partitions.parquet"
 ROWS_IN_FILE = 2_000_000
+# Columns that earlier releases do not write.
+_ADDED = {"epoch"}
 # A file of so many rows, with long names of sources, is smaller.
 _FILE_BYTES_MAX = 1 << 30
 
@@ -198,7 +200,10 @@ def _read_table(location: Location, id: str, file: CensusFile) -> pa.Table:
         if hashlib.sha256(data).hexdigest() != file.sha256:
             raise BadCensus(f"{path} is damaged: its SHA-256 is not the one in the manifest")
         wanted = _partitions_schema() if file.name == PARTITIONS else _uses_schema()
-        return parquet.read_table(io.BytesIO(data)).select(wanted.names).cast(wanted)
+        found = parquet.read_table(io.BytesIO(data))
+        for name in _ADDED.intersection(wanted.names).difference(found.column_names):
+            found = found.append_column(name, pa.nulls(found.num_rows))
+        return found.select(wanted.names).cast(wanted)
     except MissingFile as error:
         raise BadCensus(f"{path} is missing") from error
     except (pa.ArrowException, KeyError, ValueError) as error:
@@ -268,4 +273,5 @@ def _partitions_schema() -> pa.Schema:
     return pa.schema({
         "source": text, "partition": pa.int32(), "begin": long, "end": long, "size": long,
         "compacted": pa.bool_(), "topic_id": text, "state": text, "reason": text,
+        "epoch": pa.int32(),
     })  # fmt: skip

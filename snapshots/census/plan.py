@@ -4,15 +4,16 @@ A census holds a row for each *use*: a source, a partition, a side and a referen
 counted. A run continues an earlier census, its *base*: of each partition, only messages after those that the
 base has counted are read. What retention has removed is known without reading, because the partition begins
 later.
+
+Rows of the base count only while the partition still holds what they counted. Topic ids show that a topic was
+created again. That a partition lost messages and grew past them shows in its leader epochs: within one, a
+leader appends only, and in a later one it says where the records of an earlier one end (KIP-320).
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
-
-from registry.domain.model import DEFAULT_CONTEXT, Subject
 
 if TYPE_CHECKING:
     from registry.log.kafka.cluster_topics import DescribedPartition, DescribedTopic
@@ -24,13 +25,14 @@ NONE, NULL = "none", "null"
 KEY, VALUE = "key", "value"
 READ, UNREAD = "read", "unread"
 SAMPLES_MAX = 5
-# In front of patterns of topics that are left out.
-OUT = "!"
 # The partition of a row that is about a whole source.
 WHOLE = -1
 
 # A source and the number of one of its partitions.
 Place = tuple[str, int]
+# Where the records of a leader epoch end in partitions now; -1 where their leaders do not know it.
+EpochEnds = Mapping[Place, int]
+NO_ENDS: EpochEnds = {}
 
 
 class Use(NamedTuple):
@@ -73,7 +75,10 @@ class PartitionRow(NamedTuple):
     # Kafka's id of the topic: a topic that was created again has another one.
     topic_id: str
     state: str
+    # Why it is unread, or was read as a whole although the base had counted it.
     reason: str = ""
+    # The epoch of the partition leader that named its end; None if unknown.
+    epoch: int | None = None
 
     @property
     def place(self) -> Place:
@@ -104,90 +109,21 @@ class Plan(NamedTuple):
     kept: frozenset[Place]
 
 
-def parse_patterns(text: str) -> tuple[str, ...]:
-    """Return the patterns of ``NAME,PREFIX*,!NAME,…``, sorted; raise :class:`ValueError` for others.
+def plan_topics(
+    topics: Iterable[DescribedTopic], base: Mapping[Place, PartitionRow], epoch_ends: EpochEnds = NO_ENDS
+) -> Plan:
+    """Return what to read of topics, given the partitions of the base.
 
-    Those with an exclamation mark leave topics out; without any other, they do so from all.
+    ``epoch_ends``: of those that :func:`epochs_before` names.
     """
-    patterns = {each.strip() for each in text.split(",")} - {""}
-    for each in sorted(patterns):
-        if "*" in each[:-1] or "!" in each[1:] or each == OUT:
-            raise ValueError(f"{each!r}: ! may only begin a pattern of topics, and * only end it")
-    if not patterns:
-        raise ValueError("no topics are named: give names, prefixes such as orders.*, or * for all")
-    if all(each.startswith(OUT) for each in patterns):
-        patterns.add("*")
-    return tuple(sorted(patterns))
-
-
-def matches(patterns: Iterable[str], topic: str) -> bool:
-    """Return whether a topic is one of those that the patterns name and none that they leave out."""
-    fitting = [each for each in patterns if _fits(each.removeprefix(OUT), topic)]
-    return bool(fitting) and not any(each.startswith(OUT) for each in fitting)
-
-
-def _fits(pattern: str, topic: str) -> bool:
-    return topic.startswith(pattern[:-1]) if pattern.endswith("*") else topic == pattern
-
-
-def is_in_scope(patterns: Iterable[str], topic: DescribedTopic) -> bool:
-    """Return whether a census with these patterns counts a topic; never one that is internal to Kafka.
-
-    By convention, names that begin with two underscores are those of tools, mostly with bytes of their own:
-    only a pattern that begins so too names them, such as ``__debezium-heartbeat.*``.
-    """
-    if topic.name.startswith("__"):
-        patterns = [each for each in patterns if each.startswith(("__", OUT))]
-    return not topic.internal and matches(patterns, topic.name)
-
-
-def stale_sources(
-    stored: Iterable[str], found: Collection[str], patterns: Collection[str], former: Collection[str]
-) -> Iterator[str]:
-    """Yield the stored sources that a census withdraws, with its patterns and those of the one before it.
-
-    These are topics that it covers and has not found, so they were deleted; and files that are not counted
-    any more: the one before named them, and both cover all topics, so that it takes the other's place.
-    """
-    replaces = _covers_all_topics(patterns) and _covers_all_topics(former)
-    files = {each.partition(":")[2] for each in former} if replaces else set()
-    for each in stored:
-        # Names of topics have no number sign, which those of files have.
-        if each not in found and (each in files if "#" in each else matches(patterns, each)):
-            yield each
-
-
-# Stands for all topics that are not named.
-OTHERS = "*"
-
-
-def infer_contexts(subjects: Iterable[str]) -> dict[str, str]:
-    """Return the contexts of topics by the qualified names of all subjects, soft-deleted ones included.
-
-    A topic belongs to the only context that has a subject ``<topic>-key`` or ``<topic>-value``. Others are
-    left out, because another context may own their ids; if there is only one context, :data:`OTHERS` is it.
-    """
-    contexts, every = defaultdict[str, set[str]](set), set[str]()
-    for each in map(Subject.parse, subjects):
-        every.add(each.context)
-        topic, dash, side = each.name.rpartition("-")
-        if dash and side in (KEY, VALUE):
-            contexts[topic].add(each.context)
-    if len(every) < 2:
-        return {OTHERS: next(iter(every), DEFAULT_CONTEXT)}
-    return {topic: next(iter(found)) for topic, found in contexts.items() if len(found) == 1}
-
-
-def plan_topics(topics: Iterable[DescribedTopic], base: Mapping[Place, PartitionRow]) -> Plan:
-    """Return what to read of topics, given the partitions of the base."""
     partitions, ranges, kept = list[PartitionRow](), list[Range](), set[Place]()
     for topic in topics:
         if topic.problem and not topic.partitions:
             row = PartitionRow(topic.name, WHOLE, 0, 0, None, False, topic.id, UNREAD, topic.problem)
             partitions.append(row)
         for found in topic.partitions:
-            before = base.get((topic.name, found.number))
-            row, start = _plan_partition(topic, found, before)
+            place = topic.name, found.number
+            row, start = _plan_partition(topic, found, base.get(place), epoch_ends.get(place))
             if start is None:
                 start = row.begin
             else:
@@ -198,26 +134,45 @@ def plan_topics(topics: Iterable[DescribedTopic], base: Mapping[Place, Partition
     return Plan(tuple(partitions), tuple(ranges), frozenset(kept))
 
 
+def epochs_before(rows: Iterable[PartitionRow], topics: Mapping[str, DescribedTopic]) -> dict[Place, int]:
+    """Return the leader epochs of rows whose partitions have had another leader since, and hold any of them.
+
+    Where those epochs end now decides if the rows still count.
+    """
+    found = {(topic.name, each.number): each for topic in topics.values() for each in topic.partitions}
+    return {
+        row.place: row.epoch
+        for row in rows
+        if row.epoch is not None
+        and (now := found.get(row.place)) is not None
+        and not now.problem
+        and now.begin < row.end
+        and now.epoch != row.epoch
+    }
+
+
 def _plan_partition(
-    topic: DescribedTopic, found: DescribedPartition, base: PartitionRow | None
+    topic: DescribedTopic, found: DescribedPartition, base: PartitionRow | None, epoch_end: int | None
 ) -> tuple[PartitionRow, int | None]:
     """Return the partition's row, and the offset up to which the rows of the base count.
 
     ``None``: none of them counts, so the whole partition is read.
     """
-    if base is not None and base.topic_id != topic.id:
-        base = None
     row = PartitionRow(
-        topic.name, found.number, found.begin, found.end, found.size, topic.compacted, topic.id, READ
-    )
+        topic.name, found.number, found.begin, found.end, found.size, topic.compacted, topic.id, READ,
+        epoch=found.epoch,
+    )  # fmt: skip
+    if base is not None and (lost := _reason_not_continued(base, row, found.problem, epoch_end)):
+        base, row = None, row._replace(reason=lost)
     if why := topic.problem or found.problem:
         # What was counted before is all that is known.
         begin = max(base.begin if base else 0, found.begin)
-        end = max(base.end if base else 0, begin)
-        return row._replace(begin=begin, end=end).unread(why), end if base else None
+        end, epoch = (base.end, base.epoch) if base else (0, None)
+        row = row._replace(begin=begin, end=max(end, begin), epoch=epoch)
+        return row.unread(why), row.end if base else None
     if found.high > found.end:
         row = row.unread(f"a transaction has been open since offset {found.end}")
-    if base is None or base.compacted != row.compacted or base.end > row.end:
+    if base is None:
         return row, None
     if not row.compacted:
         return row, max(base.end, row.begin)
@@ -225,11 +180,52 @@ def _plan_partition(
     return row, row.end if unchanged and row.size is not None else None
 
 
+def _reason_not_continued(base: PartitionRow, row: PartitionRow, problem: str, epoch_end: int | None) -> str:
+    """Return why rows of the base do not count in a partition that is now like ``row``; empty if they do.
+
+    ``problem``: why nothing is known of its offsets.
+    """
+    if not base.topic_id and base.reason:
+        return f"in the last census, {base.reason}"
+    if not row.topic_id:
+        return "its brokers give topics no ids, so it may have been created again"
+    if base.topic_id != row.topic_id:
+        return "it was deleted and created again"
+    if problem:
+        return ""
+    if base.compacted != row.compacted:
+        return "its cleanup.policy was changed"
+    if base.end > row.end:
+        return f"it was truncated from offset {base.end} to {row.end}"
+    return _reason_lost(base, row.begin, row.epoch, epoch_end)
+
+
+def _reason_lost(row: PartitionRow, begin: int, epoch: int | None, epoch_end: int | None) -> str:
+    """Return why a partition may not hold what a row describes, although it is not shorter; empty if it does.
+
+    ``begin``, ``epoch``: its beginning and its leader's epoch now; ``epoch_end``: the end of that of the row.
+    """
+    if row.end <= begin or (row.epoch is not None and row.epoch == epoch):
+        return ""
+    if row.epoch is None or epoch is None:
+        return "its leader epoch is unknown, so it may have lost messages and grown again"
+    if epoch_end is None:
+        return f"its leader does not say where its epoch {row.epoch} ended"
+    if epoch_end < 0:
+        return f"it lost messages before offset {row.end}: its leader does not know its epoch {row.epoch}"
+    return (
+        ""
+        if epoch_end >= row.end
+        else f"it was truncated from offset {row.end} to {epoch_end}, and grew again"
+    )
+
+
 def after_reading(
-    rows: Iterable[PartitionRow], topics: Mapping[str, DescribedTopic]
+    rows: Iterable[PartitionRow], topics: Mapping[str, DescribedTopic], epoch_ends: EpochEnds = NO_ENDS
 ) -> Iterator[PartitionRow]:
     """Yield the partitions as they are after they were read; ``topics`` are described once more.
 
+    ``epoch_ends``: of those that :func:`epochs_before` names.
     Those that were deleted, created again or truncated meanwhile are unread, and those whose beginning was
     removed begin later. A row of one that was deleted or truncated loses the topic's id: its offsets may name
     other messages later, so no run continues it.
@@ -249,6 +245,10 @@ def after_reading(
         elif found.high < row.end:
             why = f"it was truncated from offset {row.end} to {found.high} while it was read"
             yield row.unread(why)._replace(topic_id="")
+        elif (row.epoch, found.epoch) != (None, None) and (
+            why := _reason_lost(row, found.begin, found.epoch, epoch_ends.get(row.place))
+        ):
+            yield row.unread(f"while it was read, {why}")._replace(topic_id="")
         else:
             begin = max(row.begin, min(found.begin, row.end))
             yield row._replace(begin=begin)
@@ -297,13 +297,3 @@ def _least(one: int | None, other: int | None) -> int | None:
 
 def _most(one: int | None, other: int | None) -> int | None:
     return max((each for each in (one, other) if each is not None), default=None)
-
-
-def is_complete(patterns: Collection[str], rows: Iterable[PartitionRow], *, knows_all_topics: bool) -> bool:
-    """Return whether a census covers every message, so that what it does not hold is unused."""
-    read = all(row.state == READ for row in rows)
-    return read and knows_all_topics and _covers_all_topics(patterns)
-
-
-def _covers_all_topics(patterns: Collection[str]) -> bool:
-    return "*" in patterns and not any(each.startswith(OUT) for each in patterns)

@@ -22,8 +22,9 @@ from registry.domain.model import DEFAULT_CONTEXT
 from snapshots.building.requests import NICENESS, LoggedProgress
 
 from .files import Census
-from .plan import OTHERS, OUT, UNREAD, PartitionRow, Use, matches
+from .plan import UNREAD, PartitionRow, Use
 from .run import FAILURES, Result, configured_scope, open_location, run
+from .topics import OTHERS, OUT, matches
 
 _REASON_CHARACTERS = 500
 _NO_CONTEXT = "several contexts may own the ids of its messages: name its context in census_contexts"
@@ -37,7 +38,7 @@ def context_of(configured: str, inferred: Mapping[str, str]) -> ContextOf:
     """Return a function that returns the context of a source.
 
     That is the configured one (``PATTERN=CONTEXT,…``), by the longest pattern; else the inferred one
-    (:func:`.plan.infer_contexts`). Raises :class:`ValueError` for a pattern without a context.
+    (:func:`.topics.infer_contexts`). Raises :class:`ValueError` for a pattern without a context.
     """
     chosen = dict(_contexts(configured))
 

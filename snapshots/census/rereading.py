@@ -72,7 +72,7 @@ def reread(
     Raises one of :data:`.run.FAILURES`, and what ``writer`` raises.
     """
     planned = _plan(settings, topic, progress)
-    unread = {row.partition: row.reason for row in planned.partitions if row.reason}
+    unread = {row.partition: row.reason for row in planned.partitions if row.state == plan.UNREAD}
     if not planned.ranges:
         return Verdict(0, 0, [], unread)
     ranges = sample_of(planned.ranges, sample) if sample else [planned.ranges]

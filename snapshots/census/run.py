@@ -12,14 +12,19 @@ from typing import NamedTuple, Protocol
 from registry.base.config.settings import Settings
 from registry.log.contract import LogError
 from registry.log.embedded.log import now_ms
-from registry.log.kafka.cluster_topics import DescribedCluster, DescribedTopic, describe_topics
+from registry.log.kafka.cluster_topics import (
+    DescribedCluster,
+    DescribedTopic,
+    describe_topics,
+    find_epoch_ends,
+)
 from registry.log.kafka.security import Security
 from snapshots.building.task import BuildFailed, EngineFailed, EngineUnavailable, Progress
 from snapshots.catalogue.open import catalogue_topic, manifest_keys
 from snapshots.format.files import BadLocation, LocationUnreachable
 from snapshots.format.location import Location
 
-from . import files, plan
+from . import files, plan, topics
 from .files import BadCensus, Census, Rows
 from .plan import PartitionRow, Range, Use
 
@@ -73,8 +78,8 @@ class Scope(NamedTuple):
 def configured_scope(settings: Settings) -> Scope:
     """Return what the settings say. Raises :class:`ValueError`."""
     files = tuple(map(FileSource.parse, settings.census_files.split()))
-    topics = plan.parse_patterns(settings.census_topics) if settings.census_topics else ()
-    return Scope(topics, files)
+    patterns = topics.parse_patterns(settings.census_topics) if settings.census_topics else ()
+    return Scope(patterns, files)
 
 
 class Counted(NamedTuple):
@@ -125,12 +130,15 @@ def run(
     cluster = _describe(settings, scope, progress, transactions_s)
     base, before = _base(location, cluster.id, scope.patterns)
     planned = plan.plan_topics(
-        _matching(settings, scope, cluster), {row.place: row for row in before.partitions}
+        _matching(settings, scope, cluster),
+        {row.place: row for row in before.partitions},
+        _epoch_ends(settings, before.partitions, cluster),
     )
     counted = _count(settings, scope, planned.ranges, progress)
     rows = list(_without_failed(planned, counted.problems))
     if planned.ranges:
-        rows = list(plan.after_reading(rows, _describe(settings, scope, progress).topics))
+        after = _describe(settings, scope, progress)
+        rows = list(plan.after_reading(rows, after.topics, _epoch_ends(settings, rows, after)))
     rows += _file_rows(scope, counted.problems)
     uses = plan.merge(counted.uses, (use for use in before.uses if use.place in planned.kept), rows)
     census = Census(
@@ -140,7 +148,7 @@ def run(
         ended_ms=now_ms(),
         cluster=cluster.id,
         patterns=scope.patterns,
-        complete=plan.is_complete(scope.topics, rows, knows_all_topics=cluster.knows_all_topics),
+        complete=topics.is_complete(scope.topics, rows, knows_all_topics=cluster.knows_all_topics),
         messages=sum(use.messages for use in uses if use.side == plan.VALUE),
     )
     result = Result(files.write(location, census, Rows(uses, rows)), Rows(uses, rows))
@@ -175,6 +183,16 @@ def _describe(
     return found
 
 
+def _epoch_ends(
+    settings: Settings, rows: Sequence[PartitionRow], cluster: DescribedCluster
+) -> plan.EpochEnds:
+    """Ask where the leader epochs of rows end whose partitions have other leaders now; mostly none."""
+    epochs = plan.epochs_before(rows, cluster.topics)
+    if not epochs:
+        return plan.NO_ENDS
+    return find_epoch_ends(Security(**settings.security), settings.kafka, epochs, timeout_s=_DESCRIBE_S)
+
+
 def _matching(settings: Settings, scope: Scope, cluster: DescribedCluster) -> list[DescribedTopic]:
     """Return the topics of the scope, without Kafka's internal ones and those of the registry itself."""
     own = {
@@ -186,7 +204,7 @@ def _matching(settings: Settings, scope: Scope, cluster: DescribedCluster) -> li
     return [
         topic
         for name, topic in sorted(cluster.topics.items())
-        if name not in own and plan.is_in_scope(scope.topics, topic)
+        if name not in own and topics.is_in_scope(scope.topics, topic)
     ]
 
 
@@ -213,7 +231,7 @@ def _count(settings: Settings, scope: Scope, ranges: Sequence[Range], progress: 
         ) from error
     progress(STARTING, 0, 1)
     counted = Counted([], {})
-    with engine.open_counter(settings, progress) as counter:
+    with engine.open_counter(settings, progress, {each.format for each in scope.files}) as counter:
         progress(STARTING, 1, 1)
         by_source = {
             source: list(found) for source, found in itertools.groupby(ranges, lambda each: each.source)

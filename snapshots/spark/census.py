@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -63,12 +63,14 @@ Counted = tuple[list[Use], dict[str, str]]
 
 
 @contextmanager
-def open_counter(settings: Settings, progress: Progress) -> Iterator[SparkCounter]:
-    """Start Spark for a ``with`` block, unless it runs already.
+def open_counter(
+    settings: Settings, progress: Progress, formats: Collection[str] = ()
+) -> Iterator[SparkCounter]:
+    """Start Spark for a ``with`` block, unless it runs already. ``formats``: those of files to count.
 
     Raises :class:`snapshots.building.task.BuildFailed`.
     """
-    with open_session(settings, records_in_java=True) as session:
+    with open_session(settings, records_in_java=True, formats=formats) as session:
         yield SparkCounter(session, settings, progress)
 
 

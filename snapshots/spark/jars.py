@@ -139,19 +139,24 @@ def cache() -> Path:
     return folder
 
 
-def connector_conf(packages: str, *, avro: bool = False) -> dict[str, str]:
-    """Return Spark's settings for its Kafka connector; ``packages``: what the user has chosen, if anything.
+def packages_conf(packages: str, *, kafka: bool, avro: bool) -> dict[str, str]:
+    """Return Spark's settings for its packages: what the user has chosen, and what is needed beyond that.
 
-    ``avro``: with its package for Avro, if that is available. Raises :class:`NotAvailable`.
+    ``kafka``: with the connector; ``avro``: with Spark's package for Avro, if that is available.
+    Raises :class:`NotAvailable`.
     Of a Spark whose connector is not known, Spark itself fetches that of the same version, for each build.
     """
-    if packages:
-        return {"spark.jars.packages": packages}
-    spark = _installed_spark()
-    if connector_for(spark) is None:
-        return {"spark.jars.packages": f"{_CONNECTOR}:{spark}"}
-    jars = [*connector_jars(), *(avro_jars() if avro else ())]
-    return {"spark.jars": ",".join(map(str, jars))}
+    chosen, jars = [packages] if packages else [], list[Path]()
+    if kafka and "spark-sql-kafka" not in packages:
+        spark = _installed_spark()
+        if connector_for(spark) is None:
+            chosen.append(f"{_CONNECTOR}:{spark}")
+        else:
+            jars += connector_jars()
+    if avro and "spark-avro" not in packages:
+        jars += avro_jars()
+    found = {"spark.jars.packages": ",".join(chosen), "spark.jars": ",".join(map(str, jars))}
+    return {name: value for name, value in found.items() if value}
 
 
 def connector_jars() -> list[Path]:

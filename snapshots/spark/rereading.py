@@ -48,7 +48,7 @@ def open_rereader(settings: Settings, progress: Progress) -> Iterator[SparkRerea
 
     Raises :class:`snapshots.building.task.BuildFailed`.
     """
-    with open_session(settings, records_in_java=True, avro=True) as session:
+    with open_session(settings, records_in_java=True, formats={"avro"}) as session:
         yield SparkRereader(session, settings, progress)
 
 

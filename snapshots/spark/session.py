@@ -10,7 +10,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -27,7 +27,7 @@ from snapshots.building.task import BuildFailed, EngineUnavailable
 
 from . import shipping
 from .failures import reason
-from .jars import NotAvailable, connector_conf, find_java
+from .jars import NotAvailable, find_java, packages_conf
 
 HERE = Path(__file__).parent
 _TRIES = 3
@@ -47,6 +47,11 @@ _JVM = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC -XX:MetaspaceSize=256m"
 _JVM_OF_RECORDS = "-XX:+UseParallelGC -XX:MetaspaceSize=256m"
 # Freed bytes that workers keep: otherwise the system would zero new pages for every part.
 _KEPT = str(1 << 30)
+# Without these, Delta reads no table.
+_DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
 _SECRETS = "(?i)secret|password|token|access[.]?key|jaas|keystore"
 # How long a session may take to end before its Java is killed.
 _END_S = 60.0
@@ -59,13 +64,18 @@ _kept: set[SparkContext] = set()
 
 @contextmanager
 def open_session(
-    settings: Settings, *, keep: bool = False, records_in_java: bool = False, avro: bool = False
+    settings: Settings,
+    *,
+    keep: bool = False,
+    records_in_java: bool = False,
+    formats: Collection[str] = (),
 ) -> Iterator[SparkSession]:
     """Open a session for a ``with`` block: one that runs, as that of ``spark-submit``, else a new one.
 
     ``keep``: leave the session running for the next call, unless the block fails: what a failed build has
     left in it must not harm the next one. ``records_in_java``: Java will handle every record, also here.
-    ``avro``: with Spark's functions for Avro, if their package is available.
+    ``formats``: what it will read, besides Kafka: with Spark's package for ``avro``, if that is available,
+    and as the package for ``delta`` asks, which the user names.
     Raises :class:`..task.BuildFailed` if there is no Java, no connector or no such Spark.
     """
     # It logs every connection that it closes, and traces of those that Java closes.
@@ -74,7 +84,7 @@ def open_session(
     session = _running()
     own = session is None or session.sparkContext in _kept
     if session is None:
-        conf = session_conf(settings, records_in_java=records_in_java, avro=avro)
+        conf = session_conf(settings, records_in_java=records_in_java, formats=formats)
         _set_environment(conf)
         session = _start(conf, settings.snapshots_spark_start_timeout_s)
     _kept.clear()
@@ -195,10 +205,12 @@ def _load_ahead() -> None:
         importlib.import_module("pandas")
 
 
-def session_conf(settings: Settings, *, records_in_java: bool = False, avro: bool = False) -> dict[str, str]:
+def session_conf(
+    settings: Settings, *, records_in_java: bool = False, formats: Collection[str] = ()
+) -> dict[str, str]:
     """Return Spark's configuration; the user's settings override all others.
 
-    ``records_in_java``, ``avro``: see :func:`open_session`.
+    ``records_in_java``, ``formats``: see :func:`open_session`.
     Raises :class:`..task.BuildFailed` if the connector is not available, or if ``snapshots_spark_conf`` is
     malformed.
     """
@@ -222,12 +234,15 @@ def session_conf(settings: Settings, *, records_in_java: bool = False, avro: boo
         conf |= _on_this_machine(where)
         if records_in_java:
             conf["spark.driver.extraJavaOptions"] = f"-Duser.timezone=UTC {_QUIET} {_JVM_OF_RECORDS}"
-    needs_connector = settings.kafka and (records_in_java or not here)
-    if needs_connector and not {"spark.jars", "spark.jars.packages"} & given.keys():
+    java_reads = records_in_java or (settings.kafka and not here)
+    if java_reads and not {"spark.jars", "spark.jars.packages"} & given.keys():
         try:
-            conf |= connector_conf(settings.snapshots_spark_packages, avro=avro)
+            packages = settings.snapshots_spark_packages
+            conf |= packages_conf(packages, kafka=bool(settings.kafka), avro="avro" in formats)
         except NotAvailable as error:
             raise EngineUnavailable(str(error)) from error
+    if "delta" in formats:
+        conf |= _DELTA
     return conf | given
 
 

@@ -732,7 +732,7 @@ class Settings:
         "",
         text(r"[^\0\s]{0,2000}", "comma-separated Maven coordinates, or empty"),
         "snapshots",
-        "Kafka connector for Spark, if its version differs from the installed PySpark",
+        "Packages for Spark: another version of its Kafka connector, or formats of files that a census reads",
     )
     snapshots_spark_conf: str = _setting(
         "",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -86,14 +86,14 @@ def _run(
     A run reads only what was written since the last one with the same topics and files. The result is
     published to the registry that --url or --registry names.
     """
-    from snapshots.census.plan import parse_patterns  # noqa: PLC0415 - the help needs no census
-    from snapshots.census.run import (  # noqa: PLC0415 - as above
+    from snapshots.census.run import (  # noqa: PLC0415 - the help needs no census
         FileSource,
         Scope,
         configured_scope,
         open_location,
         run,
     )
+    from snapshots.census.topics import parse_patterns  # noqa: PLC0415 - as above
 
     try:
         scope = configured_scope(loaded.settings)
@@ -120,8 +120,9 @@ def _publish(registry: RegistryClient, result: Result, location: str, contexts: 
     import msgspec  # noqa: PLC0415 - the help needs no census
 
     from registry.domain.log_format.usage import Usage, says_the_same  # noqa: PLC0415 - as above
-    from snapshots.census.plan import infer_contexts, stale_sources  # noqa: PLC0415 - as above
+    from snapshots.census.plan import UNREAD  # noqa: PLC0415 - as above
     from snapshots.census.published import census_record, context_of, usages  # noqa: PLC0415 - as above
+    from snapshots.census.topics import infer_contexts, stale_sources  # noqa: PLC0415 - as above
 
     stored = {each["source"]: msgspec.convert(each, Usage) for each in registry.pages("/usage/sources")}
     inferred = infer_contexts(registry.pages("/subjects", str, subjectPrefix=":*:", deleted="true"))
@@ -129,7 +130,7 @@ def _publish(registry: RegistryClient, result: Result, location: str, contexts: 
     for source, found in new.items():
         if source not in stored or not says_the_same(stored[source], found):
             registry.put(f"/usage/sources/{quote(source, safe='')}", msgspec.to_builtins(found))
-    unread = {row.source for row in result.rows.partitions if row.reason}
+    unread = {row.source for row in result.rows.partitions if row.state == UNREAD}
     for source, found in new.items():
         if found.reason and source not in unread:
             note(f"{source} is published as unread: {found.reason}")
@@ -218,15 +219,15 @@ def _row(found: Census) -> tuple[object, ...]:
 
 
 def _print_summary(result: Result) -> None:
+    from snapshots.census.plan import UNREAD  # noqa: PLC0415 - the help needs no census
+
     found = result.census
     word = "complete" if found.complete else "not complete"
     print(f"{found.id}: {word}, {found.messages} messages in {found.sources.read} sources")
-    reasons = defaultdict[tuple[str, str], list[int]](list)
-    for row in result.rows.partitions:
-        if row.reason:
-            reasons[row.source, row.reason].append(row.partition)
-    for (source, reason), partitions in reasons.items():
-        note(f"{source} was not read ({len(partitions)} partitions): {reason}")
+    reasons = Counter((row.source, row.state, row.reason) for row in result.rows.partitions if row.reason)
+    for (source, state, reason), partitions in reasons.items():
+        what = "not read" if state == UNREAD else "read as a whole again"
+        note(f"{source} was {what} ({partitions} partitions): {reason}")
 
 
 def _lines(result: Result) -> Iterator[tuple[object, ...]]:

@@ -9,34 +9,43 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from aiokafka.protocol.admin import DescribeConfigsRequest
-from aiokafka.protocol.api import Request, RequestStruct, Response
-from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Int64, Schema, String
 
 from registry.log.contract import Unreachable
 
 from .broker_connection import login_with
+from .cluster_requests import (
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    AllReplicas,
+    AllTopics,
+    EpochEndsOf,
+    Listed,
+    OffsetsOf,
+    Place,
+    brokers_in,
+    epoch_ends_in,
+    leaders_in,
+    offsets_in,
+)
 from .connection import Backoff, Connections, NoAnswer
 from .partition import Partition
 from .permissions import Operation, operations_of
-from .requests import EARLIEST, LATEST, Broker, Code, code_name, topic_id_text
+from .requests import EARLIEST, LATEST, NO_TOPIC_ID, Broker, Code, code_name, topic_id_text
 from .security import Security
-from .structs import ListOffsetsRequestV5, MetadataRequestV10
 
 # For an answer about thousands of partitions.
 _ANSWER_S = 30.0
 _TOPIC_RESOURCE = 2
 _POLICY = "cleanup.policy"
-_READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
-_REPLICA = -1
 
-# A topic and the number of one of its partitions.
-Place = tuple[str, int]
+T = TypeVar("T")
 
 
 class DescribedPartition(NamedTuple):
@@ -51,6 +60,8 @@ class DescribedPartition(NamedTuple):
     high: int = 0
     # Bytes of the leader's replica; ``None`` if it is hidden from this client.
     size: int | None = None
+    # The epoch of the leader that named ``end``; ``None`` if it does not say.
+    epoch: int | None = None
     # Why nothing is known of its offsets; empty if they are.
     problem: str = ""
 
@@ -59,7 +70,7 @@ class DescribedTopic(NamedTuple):
     """A topic that this client may describe, or that is known to exist."""
 
     name: str
-    # As Kafka's tools print it.
+    # As Kafka's tools print it; empty if the brokers give topics no ids.
     id: str
     internal: bool
     compacted: bool
@@ -77,91 +88,13 @@ class DescribedCluster(NamedTuple):
     knows_all_topics: bool
 
 
-class _AllTopics(Request[MetadataRequestV10]):  # type: ignore[misc]
-    """Describes the cluster and all topics, with what this client may do."""
-
-    API_KEY = 3
-
-    def build(self, struct: Any) -> Any:
-        """Return the request in the negotiated version."""
-        return struct(None, False, True, True, {})
-
-
-class _OffsetsOf(Request[ListOffsetsRequestV5]):  # type: ignore[misc]
-    """Asks for the beginning or the end of many partitions of one broker."""
-
-    API_KEY = 2
-
-    def __init__(self, at: int, isolation: int, places: Iterable[Place]) -> None:
-        self._at, self._isolation = at, isolation
-        self._topics = defaultdict[str, list[int]](list)
-        for topic, number in places:
-            self._topics[topic].append(number)
-
-    def build(self, struct: Any) -> Any:
-        """Return the request in the negotiated version."""
-        asked = [
-            (topic, [(number, -1, self._at) for number in numbers]) for topic, numbers in self._topics.items()
-        ]
-        return struct(_REPLICA, self._isolation, asked)
-
-
-class DescribeLogDirsResponseV1(Response):  # type: ignore[misc]
-    """The replicas of a broker; none at all without the permission Describe on the cluster."""
-
-    API_KEY, API_VERSION = 35, 1
-    SCHEMA = Schema(
-        ("throttle_time_ms", Int32),
-        (
-            "results",
-            Array(
-                ("error_code", Int16),
-                ("log_dir", String("utf-8")),
-                (
-                    "topics",
-                    Array(
-                        ("name", String("utf-8")),
-                        (
-                            "partitions",
-                            Array(
-                                ("partition", Int32),
-                                ("size", Int64),
-                                ("offset_lag", Int64),
-                                ("is_future", Boolean),
-                            ),
-                        ),
-                    ),
-                ),
-            ),
-        ),
-    )
-
-
-class DescribeLogDirsRequestV1(RequestStruct):  # type: ignore[misc]
-    """Asks for the replicas of a broker (Kafka 2.0 and newer)."""
-
-    API_KEY, API_VERSION = 35, 1
-    RESPONSE_TYPE = DescribeLogDirsResponseV1
-    SCHEMA = Schema(("topics", Array(("topic", String("utf-8")), ("partitions", Array(Int32)))))
-
-
-class _AllReplicas(Request[DescribeLogDirsRequestV1]):  # type: ignore[misc]
-    """Describes all replicas of the broker that answers."""
-
-    API_KEY = 35
-
-    def build(self, struct: Any) -> Any:
-        """Return the request in the negotiated version."""
-        return struct(None)
-
-
 @dataclass(slots=True)
 class _Found:
     """Answers of the brokers so far."""
 
-    begins: dict[Place, int] = field(default_factory=dict)
-    ends: dict[Place, int] = field(default_factory=dict)
-    highs: dict[Place, int] = field(default_factory=dict)
+    begins: dict[Place, Listed] = field(default_factory=dict)
+    ends: dict[Place, Listed] = field(default_factory=dict)
+    highs: dict[Place, Listed] = field(default_factory=dict)
     problems: dict[Place, str] = field(default_factory=dict)
     sizes: dict[tuple[int, Place], int] = field(default_factory=dict)
 
@@ -175,15 +108,67 @@ def describe_topics(
     Raises :class:`registry.log.contract.LogError`.
     """
 
-    async def describe() -> DescribedCluster:
+    async def describe(brokers: Partition) -> DescribedCluster:
+        return await _Description(brokers, timeout_s).read(transactions_s)
+
+    return _ask(security, servers, describe)
+
+
+def find_epoch_ends(
+    security: Security, servers: str, epochs: Mapping[Place, int], *, timeout_s: float
+) -> dict[Place, int]:
+    """Return where a leader epoch ends in each of some partitions now; -1 where its leader does not know it.
+
+    If that is less than an offset that a leader in that epoch has named, records were lost (KIP-320).
+    Partitions whose leaders do not answer until ``timeout_s`` is over are left out.
+    Raises :class:`registry.log.contract.LogError`.
+    """
+
+    async def find(brokers: Partition) -> dict[Place, int]:
+        ends, backoff = dict[Place, int](), Backoff()
+        deadline = time.monotonic() + timeout_s
+        while True:
+            late = time.monotonic() >= deadline
+            with suppress(NoAnswer):
+                answer = await brokers.send_to_any(AllTopics(), lambda answer: answer, _ANSWER_S)
+                missing = {each for each, _ in leaders_in(answer) if each in epochs and each not in ends}
+                by_leader, _ = _by_leader(answer, missing)
+                await asyncio.gather(*(ask(brokers, ends, *each) for each in by_leader.items()))
+                late = late or missing <= ends.keys()
+            if late:
+                return ends
+            await backoff()
+
+    async def ask(brokers: Partition, ends: dict[Place, int], leader: Broker, places: list[Place]) -> None:
+        asked = EpochEndsOf({place: epochs[place] for place in places})
+        with suppress(NoAnswer):
+            answer = await brokers.send_to(leader.host, leader.port, asked, _ANSWER_S)
+            ends.update((place, each.offset) for place, each in epoch_ends_in(answer) if not each.problem)
+
+    return _ask(security, servers, find)
+
+
+def _ask(security: Security, servers: str, ask: Callable[[Partition], Awaitable[T]]) -> T:
+    """Return what ``ask`` finds out through connections of its own."""
+
+    async def run() -> T:
         connections = Connections(login_with(security))
         try:
-            description = _Description(Partition(connections, servers, ""), timeout_s)
-            return await description.read(transactions_s)
+            return await ask(Partition(connections, servers, ""))
         finally:
             await connections.close()
 
-    return asyncio.run(describe())
+    return asyncio.run(run())
+
+
+def _by_leader(answer: Any, wanted: AbstractSet[Place]) -> tuple[dict[Broker, list[Place]], list[Place]]:
+    """Return partitions by their leaders, and those that have none."""
+    brokers, leaderless = brokers_in(answer), list[Place]()
+    by_leader = defaultdict[Broker, list[Place]](list)
+    for place, leader in leaders_in(answer):
+        if place in wanted:
+            (by_leader[brokers[leader]] if leader in brokers else leaderless).append(place)
+    return by_leader, leaderless
 
 
 class _Description:
@@ -199,7 +184,7 @@ class _Description:
         while True:
             late = time.monotonic() >= self._deadline
             try:
-                answer = await self._brokers.send_to_any(_AllTopics(), lambda answer: answer, _ANSWER_S)
+                answer = await self._brokers.send_to_any(AllTopics(), lambda answer: answer, _ANSWER_S)
                 await self._ask_leaders(answer)
                 if not self._found.problems or late:
                     await self._await_transactions(answer, transactions_s)
@@ -211,65 +196,54 @@ class _Description:
 
     async def _ask_leaders(self, answer: Any) -> None:
         """Ask for the offsets that are not known yet."""
-        brokers = _brokers(answer)
-        by_leader = defaultdict[int, list[Place]](list)
-        self._found.problems.clear()
-        for place, leader in _leaders(answer):
-            if place in self._found.highs:
-                continue
-            if leader in brokers:
-                by_leader[leader].append(place)
-            else:
-                self._found.problems[place] = "it has no partition leader"
-        await asyncio.gather(*(self._ask_leader(brokers[each], asked) for each, asked in by_leader.items()))
+        wanted = {place for place, _ in leaders_in(answer) if place not in self._found.highs}
+        by_leader, leaderless = _by_leader(answer, wanted)
+        self._found.problems = dict.fromkeys(leaderless, "it has no partition leader")
+        await asyncio.gather(*(self._ask_leader(*each) for each in by_leader.items()))
 
     async def _ask_leader(self, broker: Broker, places: list[Place]) -> None:
         found = self._found
         # The beginning first and the high watermark last: what is removed or written meanwhile can only make
         # the range wider than it was at any moment.
         for offsets, at, isolation in (
-            (found.begins, EARLIEST, _READ_UNCOMMITTED),
-            (found.ends, LATEST, _READ_COMMITTED),
-            (found.highs, LATEST, _READ_UNCOMMITTED),
+            (found.begins, EARLIEST, READ_UNCOMMITTED),
+            (found.ends, LATEST, READ_COMMITTED),
+            (found.highs, LATEST, READ_UNCOMMITTED),
         ):
-            asked = _OffsetsOf(at, isolation, (place for place in places if place not in found.problems))
+            asked = OffsetsOf(at, isolation, (place for place in places if place not in found.problems))
             try:
                 answer = await self._brokers.send_to(broker.host, broker.port, asked, _ANSWER_S)
             except NoAnswer as error:
                 found.problems |= dict.fromkeys(places, f"its partition leader does not answer: {error}")
                 return
-            for topic, partitions in answer.topics:
-                for number, code, _, offset, *_ in partitions:
-                    if code == Code.NONE:
-                        offsets[topic, number] = offset
-                    else:
-                        found.problems[topic, number] = f"ListOffsets: {code_name(code)}"
+            for place, listed in offsets_in(answer):
+                if listed.problem:
+                    found.problems[place] = listed.problem
+                else:
+                    offsets[place] = listed
 
     async def _await_transactions(self, answer: Any, limit_s: float) -> None:
         """Wait until the transactions are over in which messages up to the high watermarks were written."""
-        found, brokers = self._found, _brokers(answer)
+        found = self._found
         deadline, backoff = time.monotonic() + limit_s, Backoff()
         while time.monotonic() < deadline:
-            open_ones = [
-                (place, leader)
-                for place, leader in _leaders(answer)
-                if found.ends.get(place, 0) < found.highs.get(place, 0) and leader in brokers
-            ]
+            open_ones = {
+                place for place, high in found.highs.items() if found.ends[place].offset < high.offset
+            }
             if not open_ones:
                 return
             await backoff()
-            for leader in {each for _, each in open_ones}:
-                asked = _OffsetsOf(
-                    LATEST, _READ_COMMITTED, (place for place, other in open_ones if other == leader)
-                )
+            for leader, places in _by_leader(answer, open_ones)[0].items():
+                asked = OffsetsOf(LATEST, READ_COMMITTED, places)
                 with suppress(NoAnswer):
-                    broker = brokers[leader]
-                    ends = await self._brokers.send_to(broker.host, broker.port, asked, _ANSWER_S)
-                    for place, offset in _offsets(ends):
-                        found.ends[place] = min(offset, found.highs[place])
+                    ends = await self._brokers.send_to(leader.host, leader.port, asked, _ANSWER_S)
+                    for place, end in offsets_in(ends):
+                        if not end.problem:
+                            high = found.highs[place].offset
+                            found.ends[place] = end._replace(offset=min(end.offset, high))
 
     async def _describe(self, answer: Any) -> DescribedCluster:
-        brokers, named = _brokers(answer), [name for _, name, *_ in answer.topics]
+        brokers, named = brokers_in(answer), [name for _, name, *_ in answer.topics]
         replicas = await asyncio.gather(*(self._sizes(each) for each in brokers.values()))
         policies = await self._policies(named)
         topics = {topic.name: topic for topic in self._topics(answer, policies)}
@@ -282,7 +256,7 @@ class _Description:
     async def _sizes(self, broker: Broker) -> bool:
         """Read the sizes of a broker's replicas; return whether it names all of them."""
         try:
-            answer = await self._brokers.send_to(broker.host, broker.port, _AllReplicas(), _ANSWER_S)
+            answer = await self._brokers.send_to(broker.host, broker.port, AllReplicas(), _ANSWER_S)
         except NoAnswer:
             return False
         for code, _, topics in answer.results:
@@ -318,29 +292,14 @@ class _Description:
             compacted = "compact" in policies.get(name, "compact")
             places = sorted((number, leader) for _, number, leader, *_ in partitions)
             described = tuple(self._partition(name, *place) for place in places)
-            yield DescribedTopic(name, topic_id_text(topic_id), bool(internal), compacted, described, problem)
+            text = topic_id_text(topic_id) if topic_id != NO_TOPIC_ID else ""
+            yield DescribedTopic(name, text, bool(internal), compacted, described, problem)
 
     def _partition(self, topic: str, number: int, leader: int) -> DescribedPartition:
         found, place = self._found, (topic, number)
         if why := found.problems.get(place):
             return DescribedPartition(number, problem=why)
         size = found.sizes.get((leader, place))
-        return DescribedPartition(number, found.begins[place], found.ends[place], found.highs[place], size)
-
-
-def _brokers(answer: Any) -> dict[int, Broker]:
-    return {node: Broker(node, host, port) for node, host, port, *_ in answer.brokers}
-
-
-def _offsets(answer: Any) -> Iterator[tuple[Place, int]]:
-    """Yield the offsets of the partitions that the broker leads."""
-    for topic, partitions in answer.topics:
-        yield from (
-            ((topic, number), offset) for number, code, _, offset, *_ in partitions if code == Code.NONE
-        )
-
-
-def _leaders(answer: Any) -> Iterator[tuple[Place, int]]:
-    for topic in answer.topics:
-        _, name, _, _, partitions, *_ = topic
-        yield from (((name, number), leader) for _, number, leader, *_ in partitions)
+        begin, end, high = (each[place] for each in (found.begins, found.ends, found.highs))
+        epoch = end.epoch if end.epoch >= 0 else None
+        return DescribedPartition(number, begin.offset, end.offset, high.offset, size, epoch)

@@ -23,7 +23,7 @@ from registry.domain.pending_command import CommandRequest, PendingCommand, Subm
 from registry.domain.queries.by_subject import subjects
 from registry.domain.rows.view import Rows
 from snapshots.catalogue.catalogue import Catalogue, Entry, builder_name
-from snapshots.census.plan import infer_contexts, stale_sources
+from snapshots.census.topics import infer_contexts, stale_sources
 from snapshots.format.manifest import is_id
 
 PAUSE_S = 2.0  # Seconds before the second attempt at a request; four times as long before each further one.

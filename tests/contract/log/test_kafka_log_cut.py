@@ -11,6 +11,7 @@ from shutil import copytree, rmtree
 from typing import Any
 
 import pytest
+from confluent_kafka import OFFSET_END, Producer, TopicPartition
 
 from deploy.local import jars
 from deploy.local.broker import COMPACTS_SOON, Broker
@@ -18,12 +19,15 @@ from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.domain.log_format.records import Entry
 from registry.log.contract import NO_HEADERS, Fenced, ForeignLog, Log, LogError, OutcomeUnknown
 from registry.log.kafka import record_batches, requests
+from registry.log.kafka.cluster_topics import DescribedTopic, describe_topics, find_epoch_ends
 from registry.log.kafka.connection import NoAnswer, Purpose
 from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.security import Security
 from registry.log.kafka.timestamps import wall_ms
+from snapshots.census.plan import after_reading, epochs_before, plan_topics
 from tests.contract.log.conftest import Opened
 from tests.faults.cutting import cut
-from tests.support.kafka_topics import make_topic
+from tests.support.kafka_topics import admin, delete_topic, make_topic
 from tests.support.running import until
 
 FOREIGN_S = 30.0
@@ -198,6 +202,56 @@ def test_neither_compaction_nor_a_start_of_the_broker_makes_another_log(own: Bro
     fresh = opened(own.address, kept)
     assert fresh.divergence(followed) is None
     assert fresh.divergence(read(fresh, 10)) is None
+
+
+def produce_one_by_one(servers: str, topic: str, messages: int) -> None:
+    """Append messages, each in a batch of its own."""
+    producer = Producer({"bootstrap.servers": servers, "log_level": 0})
+    for _ in range(messages):
+        producer.produce(topic, b"v")
+        producer.flush()
+
+
+def test_a_census_continues_only_partitions_that_hold_what_it_has_counted(own: Broker) -> None:
+    """After a start of the broker: one is as it was, others were cut, made anew, emptied, and grew again."""
+    servers, names = own.address, ("census.as-it-was", "census.cut", "census.new", "census.emptied")
+    kept, shortened, anew, emptied = (
+        make_topic(servers, {"cleanup.policy": "delete"}, name=name) for name in names
+    )
+
+    def described() -> dict[str, DescribedTopic]:
+        found = describe_topics(Security(), servers, timeout_s=30).topics
+        return {name: found[name] for name in names}
+
+    for name in names:
+        produce_one_by_one(servers, name, 20)
+    before = plan_topics(described().values(), {}).partitions
+    assert [(row.end, row.reason) for row in before] == [(20, "")] * 4
+    assert lose(own, shortened, 9) == 11
+    delete_topic(servers, anew)
+    make_topic(servers, {"cleanup.policy": "delete"}, name=anew)
+    client = admin(servers)  # Kept, because its pending calls would end with it.
+    (deleted,) = client.delete_records([TopicPartition(emptied, 0, OFFSET_END)]).values()
+    assert deleted.result(30).low_watermark == 20
+    for name in names:
+        produce_one_by_one(servers, name, 25)
+    topics = described()
+    asked = epochs_before(before, topics)
+    # Before Kafka 4.1 a single broker leads in the same epoch after a restart.
+    leads_anew = jars.KAFKA == jars.NEWEST
+    assert {kept, shortened} <= {topic for topic, _ in asked} or not leads_anew
+    ends = find_epoch_ends(Security(), servers, asked, timeout_s=30)
+    planned = plan_topics(topics.values(), {row.place: row for row in before}, ends)
+    ranges = {each.source: (each.start, each.end) for each in planned.ranges}
+    reasons = {row.source: row.reason for row in planned.partitions if row.reason}
+    assert ranges.pop(shortened) == ((0, 36) if leads_anew else (20, 36))
+    assert reasons.pop(shortened, "") == (
+        "it was truncated from offset 20 to 11, and grew again" if leads_anew else ""
+    )
+    assert ranges == {kept: (20, 45), anew: (0, 25), emptied: (20, 45)}
+    assert reasons == {anew: "it was deleted and created again"}
+    unread = {row.source: row.reason for row in after_reading(before, topics, ends) if row.reason}
+    assert unread.keys() == ({shortened, anew} if leads_anew else {anew})
 
 
 @pytest.mark.long

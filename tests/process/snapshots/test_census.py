@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import os
@@ -12,16 +13,19 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
+import msgspec
 import pytest
+from pyarrow import parquet
 
 from deploy.local.broker import Broker
 from registry.base.config.settings import Settings
 from snapshots.building.task import silent
 from snapshots.census import files
 from snapshots.census.files import BadCensus
-from snapshots.census.plan import READ, UNREAD, PartitionRow, Use, infer_contexts
+from snapshots.census.plan import READ, UNREAD, PartitionRow, Use
 from snapshots.census.published import census_record, context_of, usages
 from snapshots.census.run import Result, Scope, open_location, run
+from snapshots.census.topics import infer_contexts
 from snapshots.format.location import Location
 from snapshots.format.manifest import ManifestKeys
 from tests.process.cli.test_statuses import check
@@ -49,7 +53,7 @@ ROWS = files.Rows(
         Use("/lake#v", 0, "value", "guid", None, "0" * 36, 9, 90, None, None, None, None),
     ],
     [
-        PartitionRow("t", 0, 0, 2, 100, False, "i", READ),
+        PartitionRow("t", 0, 0, 2, 100, False, "i", READ, epoch=4),
         PartitionRow("t", 1, 7, 8, None, True, "i", UNREAD, "a reason"),
         PartitionRow("/lake#v", 0, 0, 0, None, False, "", READ),
     ],
@@ -77,6 +81,24 @@ def test_what_was_written_is_read_and_what_was_damaged_is_not(tmp_path: Path) ->
     with pytest.raises(BadCensus, match="does not match the hash"):
         files.read_manifest(location, written.id)
     assert list(files.newest_first(location)) == []
+
+
+def test_a_census_of_an_earlier_release_is_read_without_epochs(tmp_path: Path) -> None:
+    location = Location.parse(tmp_path)
+    written = files.write(location, census(), ROWS)
+    path = tmp_path / "census" / written.id / files.PARTITIONS
+    table = parquet.read_table(path)
+    parquet.write_table(table.drop_columns(["epoch"]), path)
+    content = path.read_bytes()
+    size, sha256 = len(content), hashlib.sha256(content).hexdigest()
+    replaced = [
+        msgspec.structs.replace(each, size=size, sha256=sha256) if each.name == files.PARTITIONS else each
+        for each in written.files
+    ]
+    earlier = msgspec.structs.replace(written, files=tuple(replaced))
+    (path.parent / "manifest.json").write_bytes(earlier.dumps())
+    rows = [row._replace(epoch=None) for row in ROWS.partitions]
+    assert files.read_rows(location, files.read_manifest(location, written.id)) == files.Rows(ROWS.uses, rows)
 
 
 def test_with_a_key_only_signed_censuses_count(tmp_path: Path) -> None:
@@ -204,6 +226,15 @@ def test_a_census_is_published_and_topics_that_are_gone_are_withdrawn(
     check("census", json.loads(registrar(*show, "--json").stdout))
     shown = registrar(*show)
     assert "0 messages in 2 sources" in shown.stdout
+    grown = ROWS.partitions[0]._replace(reason="it was cut")
+    later = files.write(
+        Location.parse(tmp_path / "snapshots"),
+        census("20991128T031500Z-000000000001-a1b2c3"),
+        ROWS._replace(partitions=[grown, *ROWS.partitions[1:]]),
+    )
+    shown = registrar("census", "show", later.id, "--data", str(tmp_path))
+    assert "t was read as a whole again (1 partitions): it was cut" in shown.stderr
+    assert "t was not read (1 partitions): a reason" in shown.stderr
     assert registrar("census", "show", "nothing", "--data", str(tmp_path)).returncode == 2
 
 

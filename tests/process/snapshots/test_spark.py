@@ -18,6 +18,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+import fastavro
 import httpx
 import pyarrow as pa
 import pytest
@@ -56,6 +57,7 @@ from snapshots.spark.engine import build
 from snapshots.spark.jars import avro_jars, connector_jars
 from snapshots.spark.ranges import places_for
 from snapshots.spark.session import open_session
+from tests.faults.cutting import cut
 from tests.process.snapshots import counting, rereading
 from tests.process.snapshots.command_line import registrar
 from tests.support.kafka_topics import admin, delete_topic, make_topic
@@ -736,6 +738,41 @@ def test_a_census_counts_every_committed_message_and_then_only_new_ones(
     assert census_files.read_rows(location, third.census) == third.rows
 
 
+# In make test, tests/contract/log/test_kafka_log_cut.py plans by the answers of a broker that lost messages.
+@pytest.mark.long
+def test_a_partition_that_lost_messages_and_grew_past_them_is_counted_anew(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with Broker(tmp_path / "kafka") as broker:
+        cut_off, kept = (make_topic(broker.address, KEPT, name=f"grown.{name}") for name in ("cut", "kept"))
+        settings = Settings(kafka=broker.address, snapshots_spark_master=MASTER, data=tmp_path)
+        location = Location.parse(tmp_path / "found")
+
+        def grow(seed: int) -> None:
+            for part in range(10):
+                for topic in (cut_off, kept):
+                    counting.produce(broker.address, topic, counting.messages(seed * 10 + part, 20))
+
+        def take() -> census.Result:
+            return census.run(settings, census.Scope(("grown.*",)), location, silent)
+
+        grow(1)
+        take()
+        broker.kill()
+        assert cut(broker.folder, cut_off, 50) < 150
+        broker.start().wait()
+        grow(2)
+        found = take()
+        assert {row.source: "and grew again" in row.reason for row in found.rows.partitions} == {
+            cut_off: True, kept: False,
+        }  # fmt: skip
+        brute = [counting.counted(broker.address, topic) for topic in (cut_off, kept)]
+        assert counting.as_counts(found.rows.uses) == {
+            key: row for each in brute for key, row in each.items()
+        }
+        assert take().rows.uses == found.rows.uses
+
+
 # In make test, tests/unit/snapshots/test_census_plan.py has the rows, test_kafka_log_topic.py the answers.
 @pytest.mark.long
 def test_what_cannot_be_counted_is_a_row_with_the_reason_and_harms_no_other_topic(
@@ -786,16 +823,27 @@ def test_values_in_files_are_counted(spark: SparkSession, tmp_path: Path) -> Non
     values = [b"\0\0\0\0\1x", b"\0\0\0\0\1", b"\1" + bytes(16), b"text", None]
     path = f"{tmp_path}/a.parquet"
     parquet.write_table(pa.table({"value": pa.array(values, pa.binary()), "n": range(5)}), path)
+    containers = tmp_path / "containers"
+    containers.mkdir()
+    nested = {"type": "record", "name": "Inner", "fields": [{"name": "body", "type": ["null", "bytes"]}]}
+    schema = {"type": "record", "name": "Outer", "fields": [{"name": "sent", "type": nested}]}
+    for number, some in enumerate((values[:3], values[3:])):
+        with (containers / f"{number}.avro").open("wb") as file:
+            fastavro.writer(file, schema, [{"sent": {"body": each}} for each in some])
     settings = Settings(snapshots_spark_master=MASTER, data=tmp_path)
     named = [census.FileSource("parquet", path, column) for column in ("value", "n", "none")]
+    named.append(census.FileSource("avro", str(containers), "sent.body"))
     result = census.run(settings, census.Scope((), tuple(named)), Location.parse(tmp_path / "found"), silent)
     counts = {(use.source, use.side, use.framing, use.id): use[6:8] for use in result.rows.uses}
-    named_in = f"{path}#value", "value"
     assert counts == {
-        (*named_in, "guid", None): (1, 17),
-        (*named_in, "id", 1): (2, 11),
-        (*named_in, "none", None): (1, 4),
-        (*named_in, "null", None): (1, 0),
+        (source, "value", *name): count
+        for source in (f"{path}#value", f"{containers}#sent.body")
+        for name, count in {
+            ("guid", None): (1, 17),
+            ("id", 1): (2, 11),
+            ("none", None): (1, 4),
+            ("null", None): (1, 0),
+        }.items()
     }
     reasons = {row.source.rpartition("#")[2]: row.reason for row in result.rows.partitions}
     assert reasons["value"] == ""

@@ -17,28 +17,25 @@ from snapshots.census.plan import (
     Range,
     Use,
     after_reading,
-    is_complete,
-    is_in_scope,
-    matches,
+    epochs_before,
     merge,
-    parse_patterns,
     plan_topics,
-    stale_sources,
 )
+from snapshots.census.topics import is_complete, is_in_scope, matches, parse_patterns, stale_sources
 
-ID = "i" * 22
+ID, EPOCH = "i" * 22, 3
 
 
 def topic(*partitions: tuple[int, int], compacted: bool = False, **changes: Any) -> DescribedTopic:
     described = [
-        DescribedPartition(number, begin, end, end, size=100)
+        DescribedPartition(number, begin, end, end, size=100, epoch=EPOCH)
         for number, (begin, end) in enumerate(partitions)
     ]
     return DescribedTopic("t", ID, False, compacted, tuple(described))._replace(**changes)
 
 
 def row(begin: int, end: int, **changes: Any) -> PartitionRow:
-    return PartitionRow("t", 0, begin, end, 100, False, ID, READ)._replace(**changes)
+    return PartitionRow("t", 0, begin, end, 100, False, ID, READ, "", EPOCH)._replace(**changes)
 
 
 def use(first: int, last: int, messages: int = 10, **changes: Any) -> Use:
@@ -84,8 +81,76 @@ def test_only_what_the_base_has_not_counted_is_read(
     assert ranges(found, *([base] if base else [])) == (wanted, kept)
 
 
+def later(found: DescribedTopic, epoch: int | None) -> DescribedTopic:
+    """Return a topic whose only partition has a leader in another epoch."""
+    return found._replace(partitions=(found.partitions[0]._replace(epoch=epoch),))
+
+
+GREW = "it was truncated from offset 6 to 5, and grew again"
+
+
+@pytest.mark.parametrize(
+    ("found", "base", "epoch_end", "read", "reason"),
+    [
+        pytest.param(later(topic((0, 9)), 4), row(0, 6), 6, (6, 9), "", id="another leader, nothing is lost"),
+        pytest.param(later(topic((0, 9)), 4), row(0, 6), 8, (6, 9), "", id="the former one wrote more"),
+        pytest.param(later(topic((0, 9)), 5), row(0, 6), 5, (0, 9), GREW, id="it lost one message"),
+        pytest.param(later(topic((0, 6)), 5), row(0, 6), 5, (0, 6), GREW, id="and has as many now"),
+        pytest.param(later(topic((0, 9)), 4), row(0, 6), None, (0, 9), "does not say", id="nobody answers"),
+        pytest.param(later(topic((0, 9)), 1), row(0, 6), -1, (0, 9), "not know its epoch 3", id="a new log"),
+        pytest.param(later(topic((7, 9)), 4), row(0, 6), 2, (7, 9), "", id="retention removed it anyway"),
+        pytest.param(
+            topic((0, 9)), row(0, 6, epoch=None), None, (0, 9), "is unknown", id="an older census"
+        ),
+        pytest.param(later(topic((0, 9)), None), row(0, 6), None, (0, 9), "is unknown", id="no epochs"),
+        pytest.param(
+            topic((0, 9), id=""), row(0, 6, topic_id=""), None, (0, 9), "no ids", id="topics without ids"
+        ),
+        pytest.param(
+            later(topic((0, 9), compacted=True), 4), row(0, 9, compacted=True), 9, None, "", id="compacted"
+        ),
+        pytest.param(
+            later(topic((0, 9), compacted=True), 4), row(0, 9, compacted=True), 7, (0, 9), "truncated",
+            id="compacted and cut, of the same size",
+        ),
+    ],
+)  # fmt: skip
+def test_rows_of_the_base_count_only_while_the_partition_holds_what_they_counted(
+    found: DescribedTopic,
+    base: PartitionRow,
+    epoch_end: int | None,
+    read: tuple[int, int] | None,
+    reason: str,
+) -> None:
+    ends = {} if epoch_end is None else {base.place: epoch_end}
+    planned = plan_topics([found], {base.place: base}, ends)
+    assert planned.ranges == ((Range("t", 0, *read),) if read else ())
+    assert (base.place in planned.kept) is not bool(reason)
+    (planned_row,) = planned.partitions
+    assert (planned_row.state, planned_row.epoch) == (READ, found.partitions[0].epoch)
+    assert reason in planned_row.reason
+    assert bool(planned_row.reason) is bool(reason)
+
+
+def test_leaders_are_asked_for_the_epochs_of_others_only() -> None:
+    topics = {"t": later(topic((2, 9)), 4)}
+    assert epochs_before([row(0, 6)], topics) == {("t", 0): EPOCH}
+    assert epochs_before([row(0, 6, epoch=4)], topics) == {}
+    assert epochs_before([row(0, 2)], topics) == {}, "it holds nothing of that"
+    assert epochs_before([row(0, 6, epoch=None), row(0, 6, partition=1)], topics) == {}
+    assert epochs_before([row(0, 6)], {}) == {}
+
+
+def test_what_was_known_of_a_partition_without_a_leader_is_kept_with_its_epoch() -> None:
+    found = topic()._replace(partitions=(DescribedPartition(0, problem="no leader"),))
+    (kept,) = plan_topics([found], {("t", 0): row(2, 6)}).partitions
+    assert kept == row(2, 6, state=UNREAD, reason="no leader", size=None)
+    (again,) = plan_topics([found._replace(id="x")], {("t", 0): row(2, 6)}).partitions
+    assert (again.begin, again.end, again.topic_id) == (0, 0, "x"), "it was created again"
+
+
 def test_a_compacted_partition_of_unknown_size_is_always_read() -> None:
-    found = topic(compacted=True)._replace(partitions=(DescribedPartition(0, 0, 9, 9, size=None),))
+    found = topic(compacted=True)._replace(partitions=(DescribedPartition(0, 0, 9, 9, epoch=EPOCH),))
     assert ranges(found, row(0, 9, compacted=True, size=None)) == ([Range("t", 0, 0, 9)], False)
 
 
@@ -123,6 +188,19 @@ def test_what_happened_while_it_was_read_is_noticed(
     (found,) = after_reading([row(0, 9)], {"t": after} if after else {})
     assert (found.state, found.begin, found.end) == (state, begin, 9)
     assert reason in found.reason
+
+
+def test_a_partition_that_was_truncated_and_grew_while_it_was_read_is_unread_and_never_continued() -> None:
+    after = {"t": later(topic((0, 12)), 5)}
+    (found,) = after_reading([row(0, 9)], after, {("t", 0): 9})
+    assert found == row(0, 9)
+    (found,) = after_reading([row(0, 9)], after, {("t", 0): 8})
+    assert (found.state, found.topic_id) == (UNREAD, "")
+    assert found.reason == "while it was read, it was truncated from offset 9 to 8, and grew again"
+    (again,) = plan_topics(after.values(), {found.place: found}).partitions
+    assert again.reason == f"in the last census, {found.reason}"
+    unsaid = {"t": later(topic((0, 12)), None)}
+    assert list(after_reading([row(0, 9, epoch=None)], unsaid)) == [row(0, 9, epoch=None)]
 
 
 @pytest.mark.parametrize("after", [topic((0, 4)), topic()])

@@ -122,6 +122,27 @@ def test_spark_gets_its_connector(where: str, said: str, found: list[str]) -> No
     assert given_conf(said).items() <= conf.items()
 
 
+def test_packages_that_the_user_names_come_beside_what_a_census_needs() -> None:
+    def jars(settings: Settings, *formats: str) -> tuple[str, list[str]]:
+        conf = session_conf(settings, records_in_java=True, formats=formats)
+        names = (Path(each).name for each in conf.get("spark.jars", "").split(",") if each)
+        return conf.get("spark.jars.packages", ""), [name for name in names if name.startswith("spark-")]
+
+    delta = "io.delta:delta-spark_2.13:4.0.0"
+    files = Settings(snapshots_spark_packages=delta)
+    assert jars(files, "delta") == (delta, [])
+    chosen, own = jars(replace(files, kafka="broker:9092"), "delta")
+    assert (chosen, [name.rpartition("_")[0] for name in own]) == (
+        delta,
+        ["spark-sql-kafka-0-10", "spark-token-provider-kafka-0-10"],
+    )
+    assert [name.rpartition("_")[0] for name in jars(Settings(), "avro")[1]] == ["spark-avro"]
+    avro = "org.apache.spark:spark-avro_2.13:4.0.1"
+    assert jars(Settings(snapshots_spark_packages=avro), "avro") == (avro, [])
+    assert "delta" in session_conf(files, formats=["delta"])["spark.sql.extensions"]
+    assert "spark.sql.extensions" not in session_conf(files)
+
+
 @pytest.mark.parametrize("text", ["spark.x", "=1", "spark.x='1"])
 def test_what_is_no_pair_is_refused(text: str) -> None:
     with pytest.raises(BuildFailed, match="snapshots_spark_conf"):
