@@ -176,6 +176,17 @@ def test_groups_are_not_compared_with_each_other_and_policies_count(api: Api) ->
     assert verdicts(api) == [True, False, None]
 
 
+def test_what_no_table_can_hold_breaks_under_the_policy_logical(api: Api) -> None:
+    api.put("/config/s", {"compatibility": "NONE"})
+    api.register("s", record("a"))
+    recursive = record("a", field("self", ["null", "R"], default=None))
+    api.register("s", recursive)
+    api.put("/config/s", {"compatibility": "BACKWARD", "compatibilityPolicy": "LOGICAL"})
+    checked = api.post("/compatibility/subjects/s/versions/1", {"schema": recursive}).json["is_compatible"]
+    newest = versions(api)[0]
+    assert (newest["compatible"], newest["added"]) == (checked, 1) == (False, 1)
+
+
 def test_an_alias_leads_to_the_versions_and_the_past_is_listed_too(api: Api) -> None:
     api.register("s", record("a"))
     moment = len(api.backend.log) - 1
@@ -204,3 +215,37 @@ def test_who_registered_and_who_deleted_are_named_and_what_is_hidden_is_not_comp
         newest, _ = api.request("GET", target, user="dev").json["versions"]
         assert {"added", "compatible"}.isdisjoint(newest)
         assert api.request("GET", "/subjects/base/timeline", user="dev").status == 403
+
+
+def differences(api: Api, old: Any, new: Any) -> Any:
+    return api.post("/schemas/differences", {"old": old, "new": new}, content_type="application/json")
+
+
+def test_fields_of_any_two_types_are_compared(api: Api) -> None:
+    avro = {"schema": record("a", "b?")}
+    found = differences(api, avro, {"schema": record("a?"), "schemaType": "AVRO"}).json
+    assert [found[name] for name in ("added", "removed", "changed")] == [0, 1, 1]
+    shared, gone = found["differences"]
+    assert shared == {
+        "old": {"kind": "field", "path": "a", "name": "a", "type": "string", "required": True},
+        "new": {"kind": "field", "path": "a", "name": "a", "type": "string", "default": '""'},
+    }
+    assert list(gone) == ["old"]
+    json_schema = {"schemaType": "JSON", "schema": '{"properties":{"a":{"type":"string"}}}'}
+    found = differences(api, json_schema, avro).json
+    assert [found[name] for name in ("added", "removed", "changed")] == [1, 0, 1]
+    many = [f"f{at}" for at in range(1200)]
+    found = differences(api, {"schema": record()}, {"schema": record(*many)}).json
+    assert (found["added"], len(found["differences"])) == (1200, 1000)
+
+
+def test_what_is_no_pair_of_schemas_is_refused(api: Api) -> None:
+    avro = {"schema": record("a")}
+    assert differences(api, None, avro).error[:2] == (422, 422)
+    assert differences(api, avro, {"schema": {}}).error[0] in (400, 422)
+    assert differences(api, avro, {"schema": "{"}).error[:2] == (422, 42201)
+    assert differences(api, avro, {"schema": "{}", "schemaType": "THRIFT"}).error[:2] == (422, 42201)
+    wide = {"schema": record(*(f"f{at}" for at in range(20_000)))}
+    assert differences(api, avro, wide).error[:2] == (422, 422)
+    reply = api.post("/schemas/differences", {"old": avro, "new": avro}, content_type="text/plain")
+    assert reply.status == 415

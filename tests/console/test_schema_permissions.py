@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable
 
 import httpx
@@ -69,3 +70,10 @@ def test_what_may_not_be_seen_is_refused_in_its_place(opened: Callable[..., Page
     page.goto(f"{page.url.partition('#')[0]}#/config")
     # In the place of the config, and of its history.
     expect(page.get_by_role("alert")).to_contain_text(["You do not have permission to see this"] * 2)
+
+
+def test_who_registered_a_version_stands_beside_it(opened: Callable[..., Page]) -> None:
+    page = opened("/subjects/own-value", extra_http_headers=ALICE)
+    version = page.get_by_role("navigation", name="Versions").get_by_role("listitem")
+    expect(version).to_contain_text("by root")
+    expect(page.get_by_role("article")).to_contain_text(re.compile("registered .* by root"))

@@ -287,9 +287,12 @@ def _succession(
         pair = read(new), read(old)
         try:
             compatible = _can_read(new.schema_type, *pair, own, policy=policy, readers=readers)
+            compatible = compatible and (policy != LOGICAL or not _reports(pair[0], None, own))
         except Exhausted:
             if budget.left < most:
                 raise
+        except InvalidSchema:
+            compatible = False  # as a check says of a schema that cannot be compared, or be no table
         budget.left -= min(budget.left, most) - max(own.left, 0)
     return Succession(*_counts(new, old), compatible)
 
