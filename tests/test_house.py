@@ -401,8 +401,8 @@ MODULES_MAX += 1
 MODULES_MAX += 6
 # Lists of subjects that skip what a filter does not admit.
 MODULES_MAX += 1
-# The search: words, matching, the index, what builds and what fills it, the resource, the verb.
-MODULES_MAX += 9
+# The search: words, matching, the index, its build and changes, their thread and process, resource, verb.
+MODULES_MAX += 11
 # Signing out on all nodes; reading audit logs back, of one file and of all nodes.
 MODULES_MAX += 3
 # The timeline of versions: what follows what, and the resource.

@@ -1,4 +1,4 @@
-"""Building the index of words from all rows, and the process for it: ``python -m registry.search.build``.
+"""Building the index of words from all rows.
 
 A build reads the rows in their order, and writes words with their subjects to files, each of them sorted.
 Then it merges the files and appends the words to the index, so each of its pages is written once. Written as
@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import heapq
 import logging
-import os
-import shutil
 import struct
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from operator import itemgetter
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -25,7 +22,6 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 from xxhash import xxh3_64_digest
 
-from registry.base.processes.child_process import Parent, started_by_parent
 from registry.domain.history.entries import principal_at
 from registry.domain.lookup.matching import NUMBER_BYTES, number_of
 from registry.domain.lookup.search import keys_of
@@ -35,8 +31,6 @@ from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
 from registry.domain.rows.version_row import VersionRow
 from registry.domain.rows.view import View
-from registry.store.layout import StoreError, read_current
-from registry.store.reader import StoreReader
 
 from .index import (
     COUNTING,
@@ -52,15 +46,10 @@ from .index import (
     pack,
 )
 
-# Of 19: less CPU than any process that serves.
-NICENESS: Final = 15
-# A disk with less free space counts as full.
-DISK_BYTES_MIN: Final = 256 << 20
 # How long a view of the rows is open: a long one keeps freed pages from being used again.
 _VIEW_S: Final = 0.25
 # Words with their subjects that are held in memory, some 40 MiB, and written at once.
 _PAIRS_MAX: Final = 400_000
-_REPORT_S: Final = 1.0
 # Names of the files, before a number; an item's sizes of key and value; how much of a file is read at once.
 _ENTRIES, _WORDS = "entries-", "words-"
 _ITEM = struct.Struct(">HI")
@@ -258,56 +247,3 @@ def _numbers(values: Sequence[bytes]) -> Iterable[bytes]:
         numbers.sort()  # a merge, because the values are sorted
         return dict.fromkeys(numbers)  # two subjects may have one number
     return numbers
-
-
-class BuildRequest(NamedTuple):
-    """A build of the index that a node has begun."""
-
-    # The name of the environment of the rows.
-    store: str
-
-
-def main() -> int:
-    """Continue a build, and report to the parent; return the exit code."""
-    parent = started_by_parent("search")
-    with suppress(OSError):  # sandboxes may refuse
-        os.nice(NICENESS)
-    try:
-        _build(parent, parent.request)
-    except (SearchIndexError, StoreError, MemoryError) as error:
-        parent.report(error=str(error) or "there is not enough memory")
-        return 1
-    return 0
-
-
-def _build(parent: Parent, wanted: BuildRequest) -> None:
-    settings = parent.settings
-    folder = settings.data / "store"
-    current = read_current(folder)
-    if current is None or current.name != wanted.store:
-        raise StoreError(f"the store in {folder} was replaced")
-    store = StoreReader(folder, settings.store_map_bytes)
-    index = SearchIndex(settings.data / "search", settings.store_map_bytes, writable=True)
-    index.open()
-    builder, reported = Builder(index, store.view), 0.0
-    progress = Progress()
-    while not progress.is_built:
-        if lacks_room(settings.data):
-            raise SearchIndexError("the disk is nearly full")
-        progress = builder.step()
-        if progress.is_built or time.monotonic() - reported >= _REPORT_S:
-            reported = time.monotonic()
-            parent.report(done=progress.done, subjects=progress.subjects)
-    index.close()
-
-
-def lacks_room(folder: Path) -> bool:
-    """Return true if the disk is nearly full."""
-    try:
-        return shutil.disk_usage(folder).free < DISK_BYTES_MIN
-    except OSError:
-        return False
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,9 +1,9 @@
 """The thread of the node that keeps the index of words: it has it built from the rows, then follows the log.
 
-Writes pay nothing for it: it reads the records that the store has applied once more, a batch at a time, and
-indexes the subjects that they name as the rows have them now. At first, after a start with other rows, or if
-it has fallen far behind, the index is built again: a small one here, a large one in a process of its own with
-little priority, because each step here keeps the event loop of this process waiting.
+Whatever this thread computes keeps the event loop of its process waiting. So large builds, and all work while
+others write, are done by a process of little priority: this thread reads the records that the store has
+applied once more, a second's at a time, and only names the subjects in them. It does small changes itself
+when nobody writes. At first, after a start with other rows, or far behind, the index is built again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -24,38 +24,34 @@ from msgspec.structs import replace
 
 from registry.base.config.settings import Settings
 from registry.base.processes.child_process import kill_group, start_module
-from registry.domain.history.entries import OFFSET_BYTES, slice_of
-from registry.domain.lookup.matching import number_of
-from registry.domain.model import Subject
-from registry.domain.queries import versions
-from registry.domain.queries.versions import Registered
-from registry.domain.rows import layout
 from registry.domain.rows.view import View
 from registry.log.contract import Fetched, LogError, Unreachable
 from registry.store.layout import StoreError
 
-from .build import Builder, BuildRequest, Step, content_of, describe, lacks_room, words_of
-from .index import LISTING, Entry, IndexView, Progress, SearchIndex, SearchIndexError, Update
+from .build import Builder, Step
+from .changes import follow, owners_of
+from .index import LISTING, Progress, SearchIndex, SearchIndexError
+from .process import WorkRequest, lacks_room
 
 # Subjects that are indexed in this process; a process of its own takes half a second of CPU time to start.
 HERE_MAX: Final = 2_000
-# A step here: 50 ms.
-SHORT: Final = Step(0.05, 50_000)
+# A step here: 20 ms.
+SHORT: Final = Step(0.02, 50_000)
 RECORDS_MAX, BYTES_MAX = 1000, 1 << 20
 # Records that it follows; of more, and of more than half of the subjects, a build costs less.
 BEHIND_MAX: Final = 50_000
-# While others write, it waits so long for a pause.
-BUSY_MAX_S: Final = 2.0
+# While others write, it waits so long for a pause; then another process does the work.
+BUSY_MAX_S: Final = 5.0
 _PAUSE_S, _POLL_S, _REPORT_S = 0.005, 0.5, 10.0
 # After a failure; doubled after each further one.
 _RETRY_S, _RETRY_MAX_S = 10.0, 600.0
 # After a build, the next one because the log lacks records comes no sooner.
 _LOST_S: Final = 600.0
 _SLOTS_S: Final = 60.0
-_LISTEN_S: Final = 0.1
+# How often this thread looks around while another process works; records of one second go together; after so
+# long without any, that process ends.
+_LISTEN_S, _BATCH_S, _IDLE_S = 0.2, 1.0, 10.0
 _END_S: Final = 2.0
-# Subjects that are read before other threads of the process go first: two milliseconds.
-_TURN: Final = 8
 _STALE_MIN: Final = 10
 _log = logging.getLogger(__name__)
 
@@ -118,29 +114,29 @@ class IndexFiller:
         """Fill the index until :meth:`stop`, then close it."""
         applied, since = -1, self._clock()
         while not self._stopping.wait(_POLL_S):
-            busy = self._store.applied != applied
+            is_busy = self._store.applied != applied
             applied = self._store.applied
-            if self._started() and (not busy or self._clock() - since > BUSY_MAX_S):
-                self._fill()
-                since = self._clock()
+            if self._started() and (not is_busy or self._clock() - since > BUSY_MAX_S):
+                self._fill(elsewhere=is_busy)
+                applied, since = self._store.applied, self._clock()
             if self._clock() - self._slots_at > _SLOTS_S:
                 self._slots_at = self._clock()
                 self._index.release_slots()
         self._index.close()
 
-    def _fill(self) -> None:
-        """Fill until nothing is left, with a pause after each step that is as long."""
+    def _fill(self, *, elsewhere: bool) -> None:
+        """Fill until nothing is left, or somebody writes; with a pause after each step that is as long."""
         try:
             # On a full disk, the first write to the map of a new lock file ends the process (SIGBUS).
             if not self._index.is_open and not self._lacks_room():
                 self._index.open()
             while self._index.is_open and not self._stopping.is_set():
                 began, before = self._clock(), self._store.applied
-                if self._lacks_room() or self.step():
+                if self._lacks_room() or self.step(elsewhere=elsewhere):
                     return
-                took = self._clock() - began
-                # Others that write have four times as much of the processor.
-                self._stopping.wait(_PAUSE_S + took * (1 if self._store.applied == before else 4))
+                if self._store.applied != before and not elsewhere and self._settings:
+                    return
+                self._stopping.wait(_PAUSE_S + self._clock() - began)
         except (SearchIndexError, LogError, StoreError) as error:
             self._fail(str(error))
         except Exception as error:
@@ -168,8 +164,8 @@ class IndexFiller:
             self._report("the disk is nearly full")
         return lacks
 
-    def step(self) -> bool:
-        """Do one step; return true if there is nothing to do now.
+    def step(self, *, elsewhere: bool = False) -> bool:
+        """Do one step; return true if there is nothing to do now. ``elsewhere``: by another process.
 
         Raises :class:`.index.SearchIndexError`, :class:`LogError` and :class:`StoreError`.
         """
@@ -182,14 +178,31 @@ class IndexFiller:
         is_too_old = behind > max(BEHIND_MAX, count // 2) or now.stale > max(_STALE_MIN, count // 100)
         if now.rows != self._rows_name() or behind < 0 or (now.is_built and is_too_old):
             self._begin(applied)
-        elif not now.is_built:
-            self._build(now)
-        elif behind:
-            self._follow_or_rebuild(now, applied)
-        else:
+        elif now.is_built and not behind:
             self._report("")
             return True
+        else:
+            self._work(now, applied, elsewhere=elsewhere)
         return False
+
+    def _work(self, now: Progress, applied: int, *, elsewhere: bool) -> None:
+        try:
+            if self._settings and (elsewhere or (not now.is_built and now.subjects > HERE_MAX)):
+                self._work_elsewhere(self._settings)
+            elif now.is_built:
+                reached, owners = self._next_owners(now.offset, applied)
+                self.progress = follow(self._index, self._store.view, owners, reached)
+            else:
+                self.progress = self._builder.step(SHORT)
+                self._announce()
+        except Unreachable:
+            raise
+        except LogError:
+            # It may have lost these records; the rows have what they said.
+            if self._clock() - self._rebuilt_at < _LOST_S:
+                raise
+            self._rebuilt_at = self._clock()
+            self._begin(applied)
 
     def _rows_name(self) -> str:
         return f"{self._store.path.name} {self._log.identity}"
@@ -201,68 +214,70 @@ class IndexFiller:
         self.progress = Progress(self._rows_name(), applied)
         self._index.change((), self.progress)
 
-    def _build(self, now: Progress) -> None:
-        if self._settings is None or now.subjects <= HERE_MAX:
-            self.progress = self._builder.step(SHORT)
-        else:
-            self._build_elsewhere(self._settings)
-        self._announce()
+    def _work_elsewhere(self, settings: Settings) -> None:
+        """Have a process build the index and follow the log, until nobody has written for a while.
 
-    def _build_elsewhere(self, settings: Settings) -> None:
-        """Have a process build the index, which this one has not open meanwhile."""
+        Meanwhile, this process has closed the index.
+        """
         self._index.close()
-        store = self._store.path
         try:
-            process, line = start_module("registry.search.build", settings, request=BuildRequest(store.name))
+            process, line = start_module(
+                "registry.search.process", settings, request=WorkRequest(self._store.path.name)
+            )
         except OSError as error:
-            raise SearchIndexError(f"no process can be started to build it: {error}") from error
+            raise SearchIndexError(f"no process can be started for it: {error}") from error
         try:
-            failure = self._await(process, line, store)
+            failure = self._lead(process, line)
         finally:
             kill_group(process, _END_S)
             line.close()
-        if self._stopping.is_set():
-            return
-        self._index.open()
+            if not self._stopping.is_set():
+                self._index.open()
         if failure:
             raise SearchIndexError(failure)
-        with self._index.view() as view:
-            assert view is not None
-            self.progress = view.progress()
 
-    def _await(self, process: subprocess.Popen[bytes], line: socket.socket, store: Path) -> str:
-        """Return why a build has failed; empty if it has not, or is not needed any more."""
+    def _lead(self, process: subprocess.Popen[bytes], line: socket.socket) -> str:
+        """Send a process what has changed; return why it has failed, empty if it is not needed any more."""
         line.settimeout(_LISTEN_S)
-        pending, failure = b"", ""
-        while not self._stopping.is_set() and self._store.path == store:
+        rows, pending, failure, is_waiting = self._rows_name(), b"", "", True
+        sent = self._clock()
+        while not self._stopping.is_set() and self._rows_name() == rows:
             try:
                 data = line.recv(1 << 16)
             except TimeoutError:
-                continue
+                data = None
             except OSError:
                 data = b""
-            if not data:
-                break
-            *lines, pending = (pending + data).split(b"\n")
+            if data == b"":
+                return failure or _how_ended(process)
+            *lines, pending = (pending + (data or b"")).split(b"\n")
             for each in map(orjson.loads, lines):
                 failure = each.get("error", failure)
-                self._hear(each)
-        else:
-            return ""
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_END_S)
-        code = process.returncode
-        if failure or code == 0:
-            return failure
-        how = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
-        return f"the process that builds it ended ({how})"
+                is_waiting = self._hear(each) and is_waiting
+            if is_waiting:
+                continue
+            behind, waited = self._store.applied - self.progress.offset, self._clock() - sent
+            if behind >= RECORDS_MAX or (behind and waited >= _BATCH_S):
+                reached, owners = self._next_owners(self.progress.offset, self._store.applied)
+                message = {"owners": [each.decode("latin-1") for each in owners], "offset": reached}
+                with suppress(OSError):  # it has ended, as the next look shows
+                    line.sendall(orjson.dumps(message) + b"\n")
+                is_waiting, sent = True, self._clock()
+            elif not behind and waited >= _IDLE_S:
+                return ""
+        return ""
 
-    def _hear(self, report: dict[str, Any]) -> None:
-        """Take over what a process has reported of its progress."""
-        now = self.progress
-        done, subjects = report.get("done", now.done), report.get("subjects", now.subjects)
-        self.progress = replace(now, sweep=LISTING, subjects=subjects, done=done)
-        self._announce()
+    def _hear(self, report: dict[str, Any]) -> bool:
+        """Take over what a process has reported of its progress; return true if it is still at work."""
+        now, offset = self.progress, report.get("offset")
+        if offset is not None:
+            self.progress = replace(now, offset=offset, stale=report["stale"], sweep=b"")
+            self._report("")
+        elif "done" in report:
+            self.progress = replace(now, sweep=LISTING, subjects=report["subjects"], done=report["done"])
+        if not now.is_built:
+            self._announce()
+        return offset is None
 
     def _announce(self) -> None:
         now = self.progress
@@ -272,77 +287,22 @@ class IndexFiller:
             self._announced = self._clock()
             _log.info("the index of the search is being built: %d of %d subjects", now.done, now.subjects)
 
-    def _follow_or_rebuild(self, now: Progress, applied: int) -> None:
-        try:
-            self._follow(now, applied)
-        except Unreachable:
-            raise
-        except LogError:
-            # It may have lost these records; the rows have what they said.
-            if self._clock() - self._rebuilt_at < _LOST_S:
-                raise
-            self._rebuilt_at = self._clock()
-            self._begin(applied)
-
-    def _follow(self, now: Progress, applied: int) -> None:
-        """Index the subjects that the next records name."""
-        fetched = self._log.read_again(now.offset, RECORDS_MAX, BYTES_MAX)
+    def _next_owners(self, offset: int, applied: int) -> tuple[int, set[bytes]]:
+        """Return the packed subjects of the next records, and the offset after these."""
+        fetched = self._log.read_again(offset, RECORDS_MAX, BYTES_MAX)
         reached = min(fetched.next, applied)
-        if reached <= now.offset:
-            raise LogError(f"the log does not return its records from {now.offset} on")
-        records = [each for each in fetched.records if each.offset < reached]
-        owners = {key[:-OFFSET_BYTES] for key, _ in slice_of(now.offset, records, reached).entries}
-        with self._store.view() as rows, self._index.view() as words:
-            assert words is not None
-            changes = _Changes(rows, words, now.stale)
-            for subject in _subjects_of(rows, owners):
-                changes.add(subject)
-        self.progress = replace(now, offset=reached, stale=changes.stale)
-        self._index.change(changes.updates, self.progress)
+        if reached <= offset:
+            raise LogError(f"the log does not return its records from {offset} on")
+        return reached, owners_of([each for each in fetched.records if each.offset < reached])
 
     def stop(self) -> None:
         """Make :meth:`run` return after its current step."""
         self._stopping.set()
 
 
-def _subjects_of(rows: View, owners: Iterable[bytes]) -> Iterator[Subject]:
-    """Yield the subjects among packed owners, those with versions even if their keys are cut."""
-    for owner in sorted(owners):
-        context, _, name = owner[:-1].partition(b"\0")
-        if not name:
-            continue
-        texts = layout.unpart(context), layout.unpart(name)
-        if texts[0] is not None and texts[1] is not None:
-            yield Subject(*texts)  # type: ignore[arg-type]
-            continue
-        row = rows.seek(layout.VERSION + owner)
-        if row is not None and row[0].startswith(layout.VERSION + owner):
-            yield versions.subject_at(*row)
-
-
-class _Changes:
-    """The changes of an index, from one moment of it and of the rows."""
-
-    def __init__(self, rows: View, words: IndexView, stale: int) -> None:
-        self._rows, self._words = rows, words
-        self.updates: list[Update] = []
-        # As in :class:`.index.Progress`.
-        self.stale = stale
-
-    def add(self, subject: Subject) -> None:
-        """Add what changes for a subject; now and then other threads go first."""
-        number, found = number_of(subject), describe(self._rows, subject)
-        known, now = self._words.entry(number), found and found[1]
-        if known != now:
-            old = frozenset[bytes]() if known is None else self._former_keys(known)
-            new = frozenset[bytes]() if found is None else words_of(found[0], found[1].principal)
-            self.updates.append(Update(number, now, new, old))
-            if len(self.updates) % _TURN == 0:
-                time.sleep(0)
-
-    def _former_keys(self, known: Entry) -> frozenset[bytes]:
-        former = versions.get(self._rows, known.subject, known.version)
-        if former is None or content_of(former) != known.content:
-            self.stale += 1
-            return frozenset()
-        return words_of(Registered(known.subject, known.version, former), known.principal)
+def _how_ended(process: subprocess.Popen[bytes]) -> str:
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_END_S)
+    code = process.returncode
+    how = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
+    return f"the process that fills it ended ({how})"

@@ -17,7 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -132,6 +132,12 @@ class Parent:
         """Send the parent a message, unless it has ended."""
         with contextlib.suppress(OSError):
             self._line.sendall(orjson.dumps(fact) + b"\n")
+
+    def messages(self) -> Iterator[dict[str, Any]]:
+        """Yield the parent's messages as they come, until it ends or closes the channel."""
+        while data := self._line.recv(65536):
+            *lines, self._pending = (self._pending + data).split(b"\n")
+            yield from map(orjson.loads, lines)
 
     def listen(
         self, stop: Callable[[], None], on_message: Callable[[dict[str, Any]], None] | None = None

@@ -1,9 +1,10 @@
-"""A large index of words is built in a process of its own, which may die at any time."""
+"""Large builds, and all work while others write, are done by a process of its own, which may die."""
 
 from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,13 +25,17 @@ from registry.store.open import open_store
 COUNT = 40
 
 
+def commit(store: Store, number: int) -> None:
+    with store.view() as view:
+        changes = list(apply(view, record(number)))
+    store.commit(changes, number + 1)
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     found, _ = open_store(tmp_path / "store", Log.identity, COUNT)
     for number in range(COUNT):
-        with found.view() as view:
-            changes = list(apply(view, record(number)))
-        found.commit(changes, number + 1)
+        commit(found, number)
     yield found
     found.close()
 
@@ -46,7 +51,9 @@ def index(tmp_path: Path) -> Iterator[SearchIndex]:
 @pytest.fixture
 def filler(store: Store, index: SearchIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> IndexFiller:
     monkeypatch.setattr("registry.search.filler.HERE_MAX", -1)
-    return IndexFiller(Log(COUNT), store, index, settings=Settings(data=tmp_path))
+    # Built, it would wait for somebody to write.
+    monkeypatch.setattr("registry.search.filler._IDLE_S", 0.0)
+    return IndexFiller(Log(2 * COUNT), store, index, settings=Settings(data=tmp_path))
 
 
 def names(index: SearchIndex) -> set[str]:
@@ -76,7 +83,7 @@ def test_a_build_that_is_killed_is_begun_again(
 
     assert not filler.step()
     monkeypatch.setattr("registry.search.filler.start_module", killed)
-    with pytest.raises(SearchIndexError, match=r"the process that builds it ended \(SIGKILL\)"):
+    with pytest.raises(SearchIndexError, match=r"the process that fills it ended \(SIGKILL\)"):
         filler.step()
     monkeypatch.setattr("registry.search.filler.start_module", start_module)
     while not filler.step():
@@ -97,3 +104,70 @@ def test_a_build_ends_with_the_node(filler: IndexFiller, monkeypatch: pytest.Mon
     filler.run()
     assert len(pids) == 1
     assert not Path(f"/proc/{pids[0]}").exists()
+
+
+def refuse(*_: object) -> None:
+    raise AssertionError("indexed in this process")
+
+
+def test_what_others_write_is_indexed_elsewhere(
+    filler: IndexFiller, index: SearchIndex, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in ("build.describe", "changes.describe"):
+        monkeypatch.setattr(f"registry.search.{place}", refuse)
+    monkeypatch.setattr("registry.search.filler._BATCH_S", 0.0)
+    monkeypatch.setattr("registry.search.filler._IDLE_S", 60.0)
+    started: list[IndexFiller] = []
+    seen: list[int] = []
+
+    def tick() -> float:
+        """Write another record whenever the last one is indexed, so that the process is not left alone."""
+        for each in started:
+            if each.progress.is_built and each.progress.offset == store.applied:
+                if store.applied == 2 * COUNT:
+                    each.stop()
+                else:
+                    seen.append(store.applied)
+                    commit(store, store.applied)
+        return time.monotonic()
+
+    settings = Settings(data=tmp_path)
+    filler = IndexFiller(Log(2 * COUNT), store, index, settings=settings, clock=tick)
+    started.append(filler)
+    assert not filler.step()
+    assert not filler.step(elsewhere=True)
+    assert seen == list(range(COUNT, 2 * COUNT))
+    index.open()
+    assert len(names(index)) == 2 * COUNT
+
+
+class Busy:
+    """A store to which somebody writes between any two looks."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.path, self.view = store.path, store.view
+
+    @property
+    def applied(self) -> int:
+        commit(self._store, self._store.applied)
+        return self._store.applied
+
+
+def test_the_thread_does_nothing_itself_while_others_write(
+    index: SearchIndex, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in ("build.describe", "changes.describe"):
+        monkeypatch.setattr(f"registry.search.{place}", refuse)
+    monkeypatch.setattr("registry.search.filler.BUSY_MAX_S", 0.0)
+    monkeypatch.setattr("registry.search.filler._POLL_S", 0.001)
+    filler = IndexFiller(Log(1000), Busy(store), index, settings=Settings(data=tmp_path))
+
+    def start(*_: Any, **__: Any) -> Any:
+        filler.stop()
+        raise OSError("enough")
+
+    monkeypatch.setattr("registry.search.filler.start_module", start)
+    filler.run()
+    assert filler.progress.rows
+    assert filler.progress.done == 0

@@ -1,0 +1,98 @@
+"""The process that builds the index of words and follows: ``python -m registry.search.process FD``.
+
+It gets settings and request through the socket ``FD``, then messages that name subjects that have changed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from registry.base.processes.child_process import Parent, started_by_parent
+from registry.store.layout import StoreError, read_current
+from registry.store.reader import StoreReader
+
+from .build import Builder
+from .changes import follow
+from .index import Progress, SearchIndex, SearchIndexError
+
+# Of 19: less CPU than any process that serves.
+NICENESS: Final = 15
+# A disk with less free space counts as full.
+DISK_BYTES_MIN: Final = 256 << 20
+_REPORT_S: Final = 1.0
+
+
+class WorkRequest(NamedTuple):
+    """What a node wants of another process: to continue a build, then to follow its messages."""
+
+    # The name of the environment of the rows.
+    store: str
+
+
+def main() -> int:
+    """Build the index, then follow, until the parent ends; return the exit code."""
+    parent = started_by_parent("search")
+    with suppress(OSError):  # sandboxes may refuse
+        os.nice(NICENESS)
+    try:
+        _work(parent, parent.request)
+    except (SearchIndexError, StoreError, MemoryError) as error:
+        parent.report(error=str(error) or "there is not enough memory")
+        return 1
+    return 0
+
+
+def _work(parent: Parent, wanted: WorkRequest) -> None:
+    settings = parent.settings
+    folder = settings.data / "store"
+    current = read_current(folder)
+    if current is None or current.name != wanted.store:
+        raise StoreError(f"the store in {folder} was replaced")
+    store = StoreReader(folder, settings.store_map_bytes)
+    index = SearchIndex(settings.data / "search", settings.store_map_bytes, writable=True)
+    index.open()
+    progress = _build(parent, index, store)
+    parent.report(offset=progress.offset, stale=progress.stale)
+    for message in parent.messages():
+        _check_room(settings.data)
+        owners = [each.encode("latin-1") for each in message["owners"]]
+        progress = follow(index, store.view, owners, message["offset"])
+        parent.report(offset=progress.offset, stale=progress.stale)
+    index.close()
+
+
+def _build(parent: Parent, index: SearchIndex, store: StoreReader) -> Progress:
+    builder, reported = Builder(index, store.view), 0.0
+    with index.view() as view:
+        assert view is not None
+        progress = view.progress()
+    while not progress.is_built:
+        _check_room(parent.settings.data)
+        progress = builder.step()
+        if progress.is_built or time.monotonic() - reported >= _REPORT_S:
+            reported = time.monotonic()
+            parent.report(done=progress.done, subjects=progress.subjects)
+    return progress
+
+
+def _check_room(folder: Path) -> None:
+    if lacks_room(folder):
+        raise SearchIndexError("the disk is nearly full")
+
+
+def lacks_room(folder: Path) -> bool:
+    """Return true if the disk is nearly full."""
+    try:
+        return shutil.disk_usage(folder).free < DISK_BYTES_MIN
+    except OSError:
+        return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())
