@@ -38,6 +38,8 @@ _ADVICE = {
     errno.EMFILE: "the limit of open files is reached (ulimit -n)",
     errno.ENOMEM: "there is not enough memory",
 }
+# The processes of all children.
+_OWN: set[int] = set()
 
 
 class SpawnFailed(Exception):
@@ -61,6 +63,7 @@ class Child:
         self._settings = settings
         self._endpoint = endpoint
         self._pid: int | None = None
+        self._is_known = False
         self._channel: socket.socket | None = None
 
     async def run(self) -> int:
@@ -107,18 +110,27 @@ class Child:
             unless_started.enter_context(ours)
             for stream in (sys.stdout, sys.stderr):
                 stream.flush()
-            # What exists now is never searched for garbage again, here or in the child: that would write to
-            # each object, so that its memory is no longer shared, and close files of the parent in the child.
-            gc.freeze()
+            if not self._is_known:
+                # What exists now is never searched for garbage again: that would write to each object, so
+                # that its memory is no longer shared. Only once, because what a restart leaves here is
+                # garbage later.
+                gc.freeze()
+                self._is_known = True
+            gc.disable()  # until the child has frozen what it has of this process
             # A signal for the child, before it has left the parent's handlers, would stop the parent.
             blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
             try:
                 parent = os.getpid()
                 self._pid = os.fork()
                 if self._pid == 0:
+                    # Collecting objects of the parent would close files of this process.
+                    gc.freeze()
+                    gc.enable()
                     self._run_child(main, theirs, parent, blocked)
             finally:
+                gc.enable()
                 signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+            _OWN.add(self._pid)
             unless_started.pop_all()
         return ours
 
@@ -147,12 +159,15 @@ class Child:
 
     async def _end(self) -> int:
         """Wait until the process, which has closed its channel, has ended; return its exit code."""
-        assert self._pid is not None
+        pid = self._pid
+        assert pid is not None
         looks = 0
         while True:
-            ended, status = os.waitpid(self._pid, os.WNOHANG)  # noqa: ASYNC222 (does not wait)
+            ended, status = os.waitpid(pid, os.WNOHANG)  # noqa: ASYNC222 (does not wait)
             if ended:
                 self._pid = None
+                _OWN.discard(pid)
+                _reap_orphans()
                 return os.waitstatus_to_exitcode(status)
             await asyncio.sleep(_LOOKS_S[min(looks, len(_LOOKS_S) - 1)])
             looks += 1
@@ -175,6 +190,17 @@ class Child:
         """Kill it."""
         if self._pid is not None:
             os.kill(self._pid, signal.SIGKILL)
+
+
+def _reap_orphans() -> None:
+    """Reap what ended children have left to this process, as they do to the first one of a container."""
+    if sys.platform != "linux":
+        return
+    with contextlib.suppress(ChildProcessError):
+        while (found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
+            if found.si_pid in _OWN:
+                return  # its own coroutine awaits it, and does the rest
+            os.waitpid(found.si_pid, os.WNOHANG)
 
 
 def _close_all_but(kept: int) -> None:

@@ -29,7 +29,7 @@ _REPORT_S: Final = 1.0
 
 
 class WorkRequest(NamedTuple):
-    """What a node wants of another process: to continue a build, then to follow its messages."""
+    """The request of a node: continue its build, then follow its messages."""
 
     # The name of the environment of the rows.
     store: str

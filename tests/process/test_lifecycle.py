@@ -101,6 +101,9 @@ def test_children_share_the_memory_of_their_parent_and_no_connection(shared: Reg
         pages = Path(f"/proc/{reader}/smaps_rollup").read_text()
         found = dict(re.findall(r"^(Rss|Pss):\s+(\d+)", pages, re.MULTILINE))
         assert int(found["Pss"]) < int(found["Rss"]) * 0.7, pages
+    # Forked from a single thread, and before any store was opened.
+    assert len(list(Path(f"/proc/{shared.process.pid}/task").iterdir())) == 1
+    assert ".mdb" not in Path(f"/proc/{shared.process.pid}/maps").read_text()
     known = [sockets(pid) for pid in (shared.process.pid, *readers)]
     assert all(first.isdisjoint(second) for first, second in itertools.combinations(known, 2))
 
