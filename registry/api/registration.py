@@ -257,7 +257,7 @@ def _parse_request(request: Register) -> Querying[Register]:
     decides what to answer.
     """
     kind = request.type_name
-    if request.references or not request.schema.strip() or kind not in FORMATS:
+    if request.canonical or request.references or not request.schema.strip() or kind not in FORMATS:
         return request
     try:
         text = yield from querying.canonical(Source(kind, request.schema, new=True))

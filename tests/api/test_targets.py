@@ -221,3 +221,27 @@ def test_a_registration_under_logical_takes_at_most_twice_the_calls(schema_type:
             finally:
                 sys.setprofile(before)
     assert 0 < taken["STRICT"] < taken["LOGICAL"] <= 2 * taken["STRICT"]
+
+
+@pytest.mark.parametrize("schema_type", ["AVRO", "JSON", "PROTOBUF"])
+def test_the_schema_of_a_table_is_parsed_once(api: Api, schema_type: str) -> None:
+    """What DDL makes is known to be valid and canonical, so neither reader nor primary reads it again."""
+    parsed: list[str] = []
+
+    def note(frame: Any, event: str, argument: Any) -> None:
+        if event == "call" and frame.f_code.co_name == "parse" and "format.py" in frame.f_code.co_filename:
+            parsed.append(frame.f_locals["text"])
+
+    def declare(body: dict[str, Any]) -> Any:
+        before = sys.getprofile()
+        sys.setprofile(note)
+        try:
+            return api.post("/subjects/s/versions?format=logical", {"schemaType": schema_type, **body}).json
+        finally:
+            sys.setprofile(before)
+
+    made = declare({"schema": "STRUCT P (a INT NOT NULL, b BINARY(2))"})
+    assert len(parsed) == 1
+    sent = {"schemaType": schema_type, "schema": made["schema"]}
+    assert api.post("/subjects/s/versions", sent).json == made
+    assert api.post("/subjects/s/versions?normalize=true", sent).json == made

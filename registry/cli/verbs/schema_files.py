@@ -85,7 +85,8 @@ class SchemaFile(NamedTuple):
         It is made here, because other registries do not know DDL, and none does when it checks a schema.
         ``referenced``: names and texts of the schemas that it refers to. Raises :class:`Refusal`.
         """
-        from registry.domain.parsing.parser import Parser  # noqa: PLC0415 - the help needs none of it
+        from registry.domain.lookup.registration import TOO_MUCH_DDL  # noqa: PLC0415 - the help needs none of it
+        from registry.domain.parsing.parser import Parser  # noqa: PLC0415
         from registry.domain.parsing.querying import native  # noqa: PLC0415
         from registry.domain.parsing.schema_queries import Source  # noqa: PLC0415
         from registry.domain.schemas import Dependency, Exhausted, InvalidSchema  # noqa: PLC0415
@@ -96,7 +97,7 @@ class SchemaFile(NamedTuple):
         except InvalidSchema as error:
             raise Refusal(str(error)) from None
         except Exhausted:
-            raise Refusal("Invalid logical type schema: It has too many parts") from None
+            raise Refusal(TOO_MUCH_DDL) from None
 
 
 def read_text(name: str) -> str:

@@ -20,6 +20,7 @@ from registry.domain.schemas import FORMATS, Dependency, Exhausted, InvalidSchem
 
 _TEXT_SHOWN_MAX = 10_240
 _ONE_OF_TYPES = "must be one of AVRO, JSON, PROTOBUF"
+TOO_MUCH_DDL = "Invalid logical type schema: It has too many parts, or makes too long a schema"
 _UNRESOLVED = "Could not resolve schema references: "
 
 
@@ -118,10 +119,12 @@ def from_ddl(view: View, subject: Subject, request: Register) -> Querying[Regist
     try:
         text = yield from querying.native(source, request.subject, named)
     except Exhausted:
-        raise errors.INVALID_SCHEMA("Invalid logical type schema: It has too many parts") from None
+        raise errors.INVALID_SCHEMA(TOO_MUCH_DDL) from None
     except InvalidSchema as error:
         raise errors.INVALID_SCHEMA(str(error)) from None
-    return msgspec.structs.replace(request, schema=text, schema_type=schema_type, format="")
+    # It was parsed as a new schema, and the normal form of a text is canonical.
+    known = {"schema": text, "schema_type": schema_type, "canonical": not request.references}
+    return msgspec.structs.replace(request, **known, format="")
 
 
 def invalid(request: Register, error: InvalidSchema, no_id: str = "null") -> RegistryError:

@@ -708,6 +708,36 @@ def test_every_schema_of_the_corpora_comes_back_from_its_table() -> None:
     assert tried > 700
 
 
+def test_every_table_of_the_corpora_is_the_same_in_the_other_formats_or_refused() -> None:
+    """Unions of one branch become the branch, and of several roots Protobuf takes the first."""
+    tried = dict.fromkeys(KINDS, 0)
+    tables: dict[str, str] = {}
+    for kind, _, schema in _schemas():
+        try:
+            shown = ddl(FORMATS[kind].parse(schema).logical(Budget()), "s", Budget())
+        except InvalidSchema:
+            continue
+        if _is_faithful(kind, shown):
+            tables.setdefault(shown, kind)
+    for shown, kind in tables.items():
+        before = FORMATS[kind].parse(native(shown, kind, subject="s")).logical(Budget())
+        for other in {*KINDS} - {kind}:
+            try:
+                made = native(shown, other, subject="s")
+            except InvalidSchema:
+                continue
+            tried[other] += 1
+            after = FORMATS[other].parse(made).logical(Budget())
+            rules = {
+                each.rule
+                for pair in ((before, after), (after, before))
+                for each in comparing.change_findings(*pair, FLINK, Budget())
+            }
+            # Protobuf's collections are empty by default.
+            assert rules <= {"NON_NULLABLE_DEFAULT_REMOVED"} or "UNION<" in shown, (other, shown)
+    assert min(tried.values()) > 60
+
+
 WORDS = st.sampled_from(
     """STRUCT ENUM NAMESPACE USING TYPE FOR P Q a `b` , ; ( ) < > . - = INT STRING DECIMAL ARRAY MAP UNION
     NOT NULL DEFAULT COMMENT TAGS WITH 'x' '' x'00' 1 2.5 1e9 TRUE CHECK TIMESTAMP INTERVAL ROW
@@ -823,6 +853,7 @@ def test_the_steps_of_a_conversion_are_bounded(kind: str) -> None:
         f"STRUCT P ({', '.join(f'a{n} INT' for n in range(200))})",
         f"NAMESPACE {'n' * 10_000}; " + ";".join(f"STRUCT A{n} (a INT)" for n in range(5)),
         f"STRUCT P ({'a' * 5_000} STRUCT<{'b' * 5_000} STRUCT<c INT>>)",
+        f"STRUCT P (a INT COMMENT '{'x' * 10_000}')",
     ):
         native(text, kind)
         with pytest.raises(Exhausted):

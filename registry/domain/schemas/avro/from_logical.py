@@ -63,7 +63,7 @@ _MULTISET_COUNT: Final = Type(Leaf(Kind.INT))
 _SCALE_MAX: Final = 1000
 _DAY_S: Final = 86_400
 _NANOS: Final = 9
-# Characters of a name that cost a step.
+# Characters of a name, or of the whole schema, that cost a step.
 _STEP: Final = 20
 
 
@@ -77,7 +77,9 @@ def write(script: Script, root: str, dependencies: Sequence[Dependency], budget:
             "Cannot emit to Avro: LogicalType carries JSON-specific synthetic external imports "
             f"[{', '.join(script.imports)}]. Re-construct the LT against Avro-compatible externals."
         )
-    return print_json(run(_Writer(_names_in(dependencies), budget).root(script.root, root)))
+    text = print_json(run(_Writer(_names_in(dependencies), budget).root(script.root, root)))
+    budget.spend(len(text) // _STEP)
+    return text
 
 
 def _names_in(dependencies: Sequence[Dependency]) -> frozenset[str]:

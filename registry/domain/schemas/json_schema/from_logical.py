@@ -50,7 +50,7 @@ _DIGITS: Final = 3
 _FLINK: Final[Mapping[str, Json]] = {"flink.version": "1"}
 _MULTISET_COUNT: Final = Type(Leaf(Kind.INT))
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
-# Characters of a name that cost a step.
+# Characters of a name, or of the whole schema, that cost a step.
 _STEP: Final = 20
 
 
@@ -59,7 +59,9 @@ def write(script: Script, root: str, dependencies: Sequence[Dependency], budget:
 
     Raises :class:`InvalidSchema` for what JSON Schema cannot express, and :class:`.contract.Exhausted`.
     """
-    return print_json(run(_Writer(script, dependencies, budget).document(root)))
+    text = print_json(run(_Writer(script, dependencies, budget).document(root)))
+    budget.spend(len(text) // _STEP)
+    return text
 
 
 class _Writer:
