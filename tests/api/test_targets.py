@@ -225,7 +225,7 @@ def test_a_registration_under_logical_takes_at_most_twice_the_calls(schema_type:
 
 @pytest.mark.parametrize("schema_type", ["AVRO", "JSON", "PROTOBUF"])
 def test_the_schema_of_a_table_is_parsed_once(api: Api, schema_type: str) -> None:
-    """What DDL makes is known to be valid and canonical, so neither reader nor primary reads it again."""
+    """Neither reader nor primary reads again what DDL makes: it is known to be valid and canonical."""
     parsed: list[str] = []
 
     def note(frame: Any, event: str, argument: Any) -> None:
