@@ -242,7 +242,8 @@ def find_owners(index: Words, wanted: tuple[str, ...], kinds: tuple[str, ...]) -
         yield
     if seen.cut or matching.cut:
         raise e.UNPROCESSABLE(
-            f"query is found in more than {EXAMINED_MAX} subjects, or begins too many words"
+            f"more than {EXAMINED_MAX} subjects have these words, or a word begins too many others: "
+            "use longer ones, or a kind"
         )
     if not seen.state.complete:
         raise e.INDEX_INCOMPLETE()

@@ -48,7 +48,7 @@ export default function Activity({ query }) {
 }
 
 const COLUMNS = [
-  { id: "offset", title: "Offset", numeric: true, cell: (each) => each.offset },
+  { id: "offset", title: "Offset", numeric: true, wide: true, cell: (each) => each.offset },
   { id: "time", title: "Time", cell: (each) => moment(each.time) },
   { id: "kind", title: "Event",
     cell: (each) =>

@@ -62,9 +62,9 @@ export const SCOPES = resource("scopes", scopesOf, concernsScopes);
  * version, for `send`.
  */
 export const TARGET = resource("target", async (signal, subject) => {
-  const [{ tag, seen, latest }, found, { scopes, config, mode }] = await Promise.all([
-    latestOf(subject, signal), subjectOf(subject, signal), scopesOf(signal, subject),
-  ]);
+  const [found, settings] = await Promise.all([subjectOf(subject, signal), scopesOf(signal, subject)]);
+  const { scopes, config, mode } = settings;
+  const { tag, seen, latest } = await latestIn(subject, found, settings, signal);
   return { versions: found?.versions ?? 0, level: levelOf(config), mode, scopes, tag, seen, latest };
 }, (event, args, value) => isAbout(event, args, value?.latest) || concernsScopes(event, args, value));
 
@@ -82,7 +82,11 @@ function concernsScopes(event, [subject], value) {
 
 /** Returns the latest version of exactly this subject: `{ latest, tag, seen }`; latest: null if there is none. */
 export async function latestOf(subject, signal) {
-  const [found, { scopes, seen }] = await Promise.all([subjectOf(subject, signal), scopesOf(signal, subject)]);
+  const [found, settings] = await Promise.all([subjectOf(subject, signal), scopesOf(signal, subject)]);
+  return latestIn(subject, found, settings, signal);
+}
+
+async function latestIn(subject, found, { scopes, seen }, signal) {
   // Asked only if it exists: an unqualified name is also looked up in other contexts.
   if (!found?.versions && !scopes[0].config?.alias) return { latest: null, tag: null, seen };
   const { value, tag, seen: seenThen } = await getWithTag(path`/subjects/${subject}/versions/latest`, { signal });

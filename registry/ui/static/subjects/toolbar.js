@@ -5,16 +5,16 @@ import { formats } from "../formats.js";
 
 const LEVELS = ["NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE"];
 const MODES = ["READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD"];
-const KINDS = [["", "Anywhere"], ["subject", "Name"], ["field", "Field"], ["type", "Type's name"], ["tag", "Tag"],
+const KINDS = [["", "All but names"], ["subject", "Name"], ["field", "Field"], ["type", "Type's name"], ["tag", "Tag"],
   ["property", "Owner or other property"], ["principal", "Registered by"], ["doc", "Doc"]];
 const COUNTED = ["prefix", "words", "type", "level", "mode", "context", "deleted"]; // on the switch of narrow screens
 const CONTEXTS_MAX = 1000;
 
 /**
  * state: the filters in force; change(part) changes some. search: a ref to the search field. onEnter, onDown: keys in
- * it.
+ * it. onStop: ends the loading of the list, null if it is loaded.
  */
-export function Toolbar({ state, change, search, onEnter, onDown, children }) {
+export function Toolbar({ state, change, search, onEnter, onDown, onStop, children }) {
   const [contexts, setContexts] = useState([]);
   const [open, setOpen] = useState(false); // on narrow screens; wide ones always show the filters
   useEffect(() => {
@@ -53,9 +53,10 @@ export function Toolbar({ state, change, search, onEnter, onDown, children }) {
       </div>
       <button class="filters-switch" aria-expanded=${open} aria-controls="filters"
         onClick=${() => setOpen(!open)}>Filters${chosen ? ` (${chosen})` : ""}</button>
+      ${onStop && html`<button class="late" onClick=${onStop}>Stop loading</button>`}
       <div id="filters" class=${open ? "filters open" : "filters"}>
         ${written("prefix", "Begins with")}
-        ${written("words", "Has words", { title: "Words of names, fields, types, tags, owners, docs" })}
+        ${written("words", "Has words", { title: "Words of fields, types, tags, owners and docs" })}
         ${state.words && choice("kind", "Words in", KINDS)}
         ${choice("type", "Type", [["", "Any"], ...formats.map(({ name, title }) => [name, title])])}
         ${choice("level", "Compatibility", [["", "Any"], ...LEVELS.map((each) => [each, each])])}

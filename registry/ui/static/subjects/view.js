@@ -63,10 +63,9 @@ export default function Subjects({ query }) {
     <div class="subjects">
       <h1 class="unseen">Subjects</h1>
       <${Toolbar} state=${state} change=${change} search=${search} onEnter=${() => open(Math.max(0, current))}
-        onDown=${() => { search.current.blur(); setCurrent(Math.max(0, current)); }}>
+        onDown=${() => { search.current.blur(); setCurrent(Math.max(0, current)); }}
+        onStop=${list.done || list.error ? null : () => list.stop()}>
         <${Count} list=${shown} rows=${rows} searched=${Boolean(state.q?.trim())} />
-        ${!list.done && !list.error &&
-          html`<button class="small late" onClick=${() => list.stop()}>Stop loading</button>`}
         ${news > 0 && html`<button class="small" onClick=${again}>${news.toLocaleString()} new: show</button>`}
         <button class="plain" onClick=${again} title="Reload (r)" aria-label="Reload">⟳</button>
       <//>
