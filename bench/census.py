@@ -1,8 +1,8 @@
 """Measure how many messages a second a census counts: ``make bench-census``.
 
 A topic gets messages of 120 bytes with keys of 12, of several schemas, on a broker of this machine. The rate
-is that of Spark's job alone, without its start; the broker shares the cores with it. With ``--workers``,
-Spark runs as a cluster of so many processes with one core each.
+is that of Spark's job alone, without its start; the broker shares the cores with it. CPU is that of Spark's
+processes. With ``--workers``, Spark runs as a cluster of so many processes with one core each.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark import SparkContext
 
 from deploy.local.broker import Broker
 from registry.base.config.settings import Settings
 from snapshots.building.task import silent
 from snapshots.census.plan import Range
 from snapshots.spark.census import open_counter
+from tests.__main__ import cpu_seconds
 
 TOPIC, PARTITIONS, SCHEMAS = "bench.census", 8, 20
 KEY, VALUE = b"customer-%03d", b"\0%b" + bytes(115)
@@ -43,17 +45,21 @@ def fill(servers: str, messages: int) -> None:
     producer.flush()
 
 
-def rates(settings: Settings, messages: int, rounds: int) -> Iterator[float]:
-    """Yield the messages a second of each round; the first one is slower, because Java compiles meanwhile."""
+def rates(settings: Settings, messages: int, rounds: int) -> Iterator[tuple[float, float]]:
+    """Yield the messages a second of each round, and the CPU of each message in microseconds.
+
+    The first round is slower, because Java compiles meanwhile.
+    """
     ranges = [Range(TOPIC, number, 0, messages // PARTITIONS) for number in range(PARTITIONS)]
     with open_counter(settings, silent) as counter:
+        java = SparkContext._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]  # noqa: SLF001
         for _ in range(rounds):
-            began = time.perf_counter()
+            began, before = time.perf_counter(), cpu_seconds(java)
             uses, problems = counter.count_topics(ranges)
-            seconds = time.perf_counter() - began
+            seconds, cpu_s = time.perf_counter() - began, cpu_seconds(java) - before
             assert not problems
             assert sum(use.messages for use in uses if use.side == "value") == messages
-            yield messages / seconds
+            yield messages / seconds, cpu_s / messages * 1e6
 
 
 def main() -> None:
@@ -71,8 +77,10 @@ def main() -> None:
         fill(broker.address, messages)
         print(f"{messages} messages produced in {time.perf_counter() - began:.1f} s", flush=True)
         settings = Settings(kafka=broker.address, snapshots_spark_master=master)
-        for number, rate in enumerate(rates(settings, messages, given.rounds), 1):
-            print(f"{master}, round {number}: {rate:,.0f} messages/s", flush=True)
+        for number, (rate, cpu_us) in enumerate(rates(settings, messages, given.rounds), 1):
+            print(
+                f"{master}, round {number}: {rate:,.0f} messages/s, {cpu_us:.2f} us of CPU each", flush=True
+            )
 
 
 if __name__ == "__main__":

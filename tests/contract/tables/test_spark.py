@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -13,6 +16,8 @@ from pyspark.sql import SparkSession
 from deploy.local.jars import java
 from registry.domain.schemas.logical.types import Leaf
 from snapshots.spark.jars import Jars
+from tests.process.snapshots.command_line import registrar
+from tests.support.running import ROOT
 
 from .changes import DISAGREEMENTS, TableChange, corpus_changes, generated_changes
 from .evolving import check_changes, distinct, is_same
@@ -187,3 +192,36 @@ def test_schemas_of_files_are_merged_as_the_verdicts_say(
     check_changes(
         "parquet", tried_changes("parquet", source), partial(merge_trial, spark, tmp_path), has_type
     )
+
+
+def test_a_census_counts_the_values_of_the_current_version_of_tables(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """It gets the packages and nothing else: tables are named by their folders."""
+    places = {"delta": f"{tmp_path}/delta", "iceberg": f"{tmp_path}/ice/db/t"}
+    names = {"delta": f"delta.`{places['delta']}`", "iceberg": "own.db.t"}
+    spark.conf.set("spark.sql.catalog.own", "org.apache.iceberg.spark.SparkCatalog")
+    spark.conf.set("spark.sql.catalog.own.type", "hadoop")
+    spark.conf.set("spark.sql.catalog.own.warehouse", f"{tmp_path}/ice")
+    for kind, name in names.items():
+        spark.sql(f"CREATE TABLE {name} (message STRUCT<value: BINARY>, n INT) USING {kind}")
+        for value, count in (("0000000001", 3), ("0000000002", 2), ("00000000", 1)):
+            rows = f"SELECT named_struct('value', X'{value}'), {count} FROM range({count})"
+            spark.sql(f"INSERT INTO {name} {rows}")
+        spark.sql(f"DELETE FROM {name} WHERE n = 2")
+        spark.sql(f"INSERT INTO {name} VALUES (NULL, 4)")
+    jars = ",".join(map(str, Jars(Path(__file__).parent, "lakes", java, print).here()))
+    sources = [f"{kind}:{path}#message.value" for kind, path in places.items()]
+    # In a process of its own, which has none of the settings of this session.
+    command = [sys.executable, "-m", "registry", "census", "run", "--data", str(tmp_path)]
+    command += [word for each in sources for word in ("--files", each)]
+    command += ["--snapshots-spark-conf", f"spark.jars={jars}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(registrar("census", "show", "--data", str(tmp_path), "--json").stdout)
+    found = {(each["source"], each["framing"], each["id"]): each["messages"] for each in shown["uses"]}
+    assert found == {
+        (f"{path}#message.value", *name): count
+        for path in places.values()
+        for name, count in {("id", 1): 3, ("none", None): 1, ("null", None): 1}.items()
+    }
