@@ -45,6 +45,13 @@ Accepted(m) ==
     /\ "fence" \in Broken \/ m.claim[2] >= Epoch(m.claim[1])
     /\ "sequence" \in Broken \/ m.turn = Written(m.claim)
 
+\* Brokers know a batch by its claim and its turn, not by its content or its sender: another one of the same claim and
+\* turn is answered as if it had been appended. The first batch of an epoch has two senders: the node that got this
+\* epoch sends its barrier, and whoever fences the epoch before sends a no-op.
+Twin(m) == CHOOSE i \in 1..Len(log) :
+    log[i].claim = m.claim /\ Cardinality({j \in 1..i : log[j].claim = m.claim}) = m.turn + 1
+HasTwin(m) == m.claim[2] = Epoch(m.claim[1]) /\ m.turn < Written(m.claim)
+
 (* What nodes know. *)
 
 Fresh == [stage |-> "following", claim |-> Nobody, store |-> <<>>, term |-> 0]
@@ -53,9 +60,11 @@ Newest(s) == IF Barriers(s) = {} THEN 0 ELSE CHOOSE i \in Barriers(s) : \A j \in
 
 \* A node uses the log only after it has compared its store with it in the present leader epoch.
 Attached(n) == node[n].term = term /\ node[n].stage # "apart"
+\* How many batches in its claim's name a node has read; the next one of its own is numbered accordingly.
+Applied(n) == Cardinality({i \in 1..Len(node[n].store) : node[n].store[i].claim = node[n].claim})
 Record(n, kind, ids) ==
     [serial |-> sent + 1, claim |-> node[n].claim, kind |-> kind, ids |-> ids,
-     turn |-> Written(node[n].claim), since |-> Len(node[n].store)]
+     turn |-> Applied(n), since |-> Len(node[n].store)]
 
 \* Claims of other producers that this node has to end. A barrier says up to where its node had read the log when
 \* it sent it, and had ended what it found: so the newest barrier, and those between that place and it, remain.
@@ -91,9 +100,10 @@ LoseClaim(claim) ==
     /\ UNCHANGED <<log, high, network, sent, term, node, acked, reads>>
 
 \* The claim of another producer is ended by a record in its name, of the next epoch.
+FenceOf(claim) == [serial |-> sent + 1, claim |-> <<claim[1], claim[2] + 1>>, kind |-> "no-op", ids |-> {},
+                   turn |-> 0, since |-> 0]
 Fence(claim) ==
-    LET over == <<claim[1], claim[2] + 1>>
-        m == [serial |-> sent + 1, claim |-> over, kind |-> "no-op", ids |-> {}, turn |-> 0, since |-> 0]
+    LET m == FenceOf(claim)
     IN  /\ Accepted(m) /\ claim \in {log[i].claim : i \in Barriers(log)}
         /\ log' = Append(log, m) /\ sent' = sent + 1
         /\ UNCHANGED <<high, granted, network, term, node, acked, reads>>
@@ -104,17 +114,28 @@ FenceOthers(n) ==
 
 Send(n, m) == network' = network \cup {m} /\ sent' = sent + 1 /\ UNCHANGED <<log, high, granted, term, acked, reads>>
 OnItsWay(n) == \E m \in network : m.claim = node[n].claim /\ m.turn >= Written(m.claim)
-Applied(n) == Cardinality({i \in 1..Len(node[n].store) : node[n].store[i].claim = node[n].claim})
-
 IsNewest(n) == Newest(node[n].store) > 0 /\ node[n].store[Newest(node[n].store)].claim = node[n].claim
 
-\* Sent after the claims of other producers were ended. It is sent again if more of them stand before it.
+\* Sent after the claims of other producers were ended. It is sent again if more of them stand before it. The node
+\* cannot know that its epoch was fenced before it has read that.
 SendBarrier(n) ==
     /\ node[n].stage = "claiming" /\ Attached(n) /\ ~OnItsWay(n)
-    /\ Applied(n) = Written(node[n].claim) /\ (Applied(n) > 0 => IsNewest(n))
+    /\ IF Applied(n) = 0 THEN node[n].claim \notin {log[i].claim : i \in Barriers(log)}
+                         ELSE Applied(n) = Written(node[n].claim) /\ IsNewest(n)
     /\ "former" \in Broken \/ \A claim \in Others(n) : Ended(claim)
     /\ Send(n, Record(n, "barrier", {}))
     /\ UNCHANGED node
+
+\* A node whose batch has a twin in the log is told that it was appended. It reads the log, so there is no step for
+\* that. Without this rule it reads what it sent: its barrier where the log has a fence, or the other way round.
+ReadSent(n, m) ==
+    /\ "own" \in Broken /\ Attached(n) /\ HasTwin(m) /\ Twin(m) = Len(node[n].store) + 1 /\ Twin(m) <= high
+    /\ node' = [node EXCEPT ![n].store = Append(@, m)]
+    /\ UNCHANGED <<log, high, granted, network, sent, term, acked, reads>>
+ReadAsSent(n) ==
+    /\ node[n].stage = "claiming"
+    /\ \/ \E m \in network : m.claim = node[n].claim /\ ReadSent(n, m)
+       \/ \E claim \in Others(n) : ReadSent(n, FenceOf(claim))
 
 \* A primary has applied its own barrier, and all before it.
 Lead(n) ==
@@ -151,7 +172,7 @@ Apply(n, end) ==
         deposed == \E i \in Barriers(news) : news[i].claim # node[n].claim
     IN  /\ Attached(n) /\ end \in Len(node[n].store) + 1..high
         /\ node' = [node EXCEPT
-            ![n].store = SubSeq(log, 1, end),
+            ![n].store = @ \o news,
             ![n].stage = IF @ = "primary" /\ deposed THEN "following" ELSE @]
         /\ UNCHANGED <<log, high, granted, network, sent, term, acked, reads>>
 
@@ -207,7 +228,7 @@ Next ==
     \/ \E n \in Nodes :
         \/ \E claim \in Claims : Possible(claim) /\ Claim(n, claim)
         \/ sent < SentMax /\ (FenceOthers(n) \/ SendBarrier(n) \/ Write(n, {MaxId(node[n].store) + 1}))
-        \/ Lead(n) \/ Stop(n) \/ Compare(n) \/ Apply(n, Len(node[n].store) + 1)
+        \/ ReadAsSent(n) \/ Lead(n) \/ Stop(n) \/ Compare(n) \/ Apply(n, Len(node[n].store) + 1)
         \/ Readers # {} /\ Acknowledge(n, Len(node[n].store))
         \/ \E reader \in Readers : BeginRead(reader, n)
     \/ Replicate(high + 1)
