@@ -6,10 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import orjson
-
 from registry.domain.log_format.records import BARRIER_KEY, NOOP_KEY, Entry
 from registry.log.contract import Claim
+from tests.simulation.other_writers import version_in
 from tests.simulation.partition import Batch
 from tests.simulation.world import Note
 
@@ -130,12 +129,8 @@ def _landings(notes: Iterable[Note]) -> list[tuple[Batch, Sequence[Entry]]]:
 
 
 def _versions(entries: Iterable[Entry]) -> list[tuple[str, int]]:
-    values = [
-        orjson.loads(each.value)
-        for each in entries
-        if each.value is not None and b'"SCHEMA"' in (each.key or b"")
-    ]
-    return [(value["schema"], value["id"]) for value in values]
+    found = map(version_in, entries)
+    return [(each["schema"], each["id"]) for each in found if each is not None]
 
 
 def _claim(claim: Claim) -> tuple[int, int]:

@@ -7,7 +7,7 @@ history cuts the log or recreates the topic. What readers may see, the high wate
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -209,6 +209,11 @@ class Brokers:
         if kept != old:
             self.compacted_upto = old[-1].next
         self.stored[: len(old)] = [each for each in kept if each is not None]
+
+    def append_unclaimed(self, entries: Sequence[Entry]) -> None:
+        """Append what a program without a producer id sends to the leader."""
+        batch = record_batches.build(entries, record_batches.NO_PRODUCER, -1, self._world.wall_ms())
+        self._append(batch.data, "another program", lambda *_: None)
 
     def _learn(self, broker: Broker) -> None:
         if broker.isolated or not broker.up:

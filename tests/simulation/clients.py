@@ -12,8 +12,9 @@ from registry.domain.commands import (
     Register,
     Unknown,
 )
-from registry.domain.model import Subject
-from registry.domain.queries import versions
+from registry.domain.model import DEFAULT_CONTEXT, Subject
+from registry.domain.queries import entities, versions
+from registry.domain.rows.view import View
 
 from .cluster import Cluster
 from .subjects import Ids, OwnSubject
@@ -124,7 +125,16 @@ class Client:
                 return
             found = versions.versions(view, Subject.parse(subject.name), deleted=False)
             seen = {each.version: each.row.schema_id for each in found}
+            check_ids(view, subject)
         assert seen == expected, f"{subject.name} has {expected}, a confirmed read found {seen}"
+
+
+def check_ids(view: View, subject: OwnSubject) -> None:
+    """Check that each id means the schema for which the client got it."""
+    for number, version in subject.versions.items():
+        found = versions.by_id(view, DEFAULT_CONTEXT, version.schema_id)
+        text = None if found is None else entities.text(found.row)
+        assert text == version.text, f"{subject.name} {number} got id {version.schema_id}, which is {text}"
 
 
 def _text(client: str, *numbers: int) -> str:

@@ -293,6 +293,11 @@ class Running:
     def role(self) -> Role:
         return self.role_holder.role
 
+    @property
+    def clashes(self) -> int:
+        """See :meth:`Cluster.clashes`."""
+        return self.writer.stat().clashes if self.started else 0
+
     def _found(self, error: LogError | None) -> None:
         """Remember why the log cannot be followed, and let the reader know whose rows it serves."""
         self.error = error
@@ -416,6 +421,8 @@ class Cluster:
         self.lives = 0
         # How often the log has lost records.
         self.losses = 0
+        # How many commands writers of earlier lives have decided again because of other programs' records.
+        self._clashes = 0
         self.partition = Partition(
             lambda: world.now,
             world.wall_ms,
@@ -479,8 +486,14 @@ class Cluster:
         """Kill the node's process, as ``kill -9`` does."""
         if node.running is not None:
             running, node.running = node.running, None
+            self._clashes += running.clashes
             self._world.note("stop", node.name)
             self._world.kill(running.process)
+
+    @property
+    def clashes(self) -> int:
+        """The number of commands that were decided again because of other programs' records."""
+        return self._clashes + sum(each.running.clashes for each in self.nodes if each.running is not None)
 
     def submit(self, command: Command) -> Outcome:
         """Return the outcome of a client's request, which it may have sent to any node."""

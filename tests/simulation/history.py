@@ -8,16 +8,17 @@ from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
 
-import orjson
-
 from registry.domain.model import Subject
 from registry.domain.queries import versions
+from registry.log.kafka.record_batches import NO_PRODUCER
 
 from .authority import SESSION_S
 from .brokers import Brokers
-from .clients import Client
+from .clients import Client, check_ids
 from .cluster import FORGET_S, Cluster, Node
 from .listeners import Listener, Receiver, check_listener, check_receiver, create_webhook, told
+from .other_writers import OtherWriter, version_in
+from .partition import Batch
 from .subjects import Ids
 from .world import Note, Process, World
 
@@ -32,6 +33,8 @@ _LOSSES = 0.2
 _MISSING_S = 4.0
 # The shares of the others in which somebody listens to the feed, and in which there is a webhook.
 _LISTENERS, _WEBHOOKS = 0.3, 0.1
+# The share of histories in which another program writes to the log.
+_OTHERS = 0.25
 # How far a clock may be ahead: a day back, somewhat off, and more than brokers accept.
 _CLOCKS_MS = (-86_400_000, -3000, 3000, 7_200_000)
 
@@ -51,6 +54,9 @@ class Told:
     losses: int
     heard: int
     posted: int
+    # Batches of another program, and commands that were decided again because of them.
+    others: int
+    clashes: int
     # Simulated seconds.
     seconds: float
     # Of all batches, with their senders and moments: equal histories have equal digests.
@@ -163,6 +169,10 @@ class Trouble:
     def _amid_an_append(self, node: Node) -> None:
         """Return while the node appends, or after a while if it does not."""
         self._world.until(lambda: node.line.appending, 1.0)
+
+    def await_append(self) -> None:
+        """Return while any node appends, or after a while if none does."""
+        self._world.until(lambda: any(node.line.appending for node in self._cluster.nodes), 1.0)
 
     def _crash(self, node: Node) -> None:
         self._cluster.kill(node)
@@ -330,24 +340,27 @@ def run(seed: int, *, model: bool = False) -> Told:
     """
     random.seed(seed)  # for the jitter of retries
     with closing(World(seed)) as world:
-        return _history(world, model=model, losses=True)
+        return _history(world, model=model, spared=False)
 
 
 def traced(seed: int) -> list[Note]:
-    """Run a history in which the log loses nothing; return what happened, in order."""
+    """Run a history in which the log loses nothing and nobody else writes; return what happened, in order."""
     random.seed(seed)
     with closing(World(seed)) as world:
-        _history(world, model=False, losses=False)
+        _history(world, model=False, spared=True)
         return world.trace
 
 
-def _history(world: World, *, model: bool, losses: bool) -> Told:
+def _history(world: World, *, model: bool, spared: bool) -> Told:
     cluster = Cluster(world, 3, model=model)
     ids = Ids()
     clients = [Client(world, cluster, f"c{number}", ids) for number in range(CLIENTS)]
     outside = Process("outside")
-    trouble = Trouble(world, cluster, clients, ids, losses=losses)
-    listener = _listen(world, cluster, outside) if losses and trouble.loss is None else None
+    trouble = Trouble(world, cluster, clients, ids, losses=not spared)
+    listener = None if spared or trouble.loss is not None else _listen(world, cluster, outside)
+    if cluster.brokers is not None and not spared and world.likely(_OTHERS):
+        other = OtherWriter(world, cluster.brokers, trouble.await_append)
+        world.spawn(outside, lambda: other.run(lambda: trouble.over))
     for client in clients:
         world.spawn(outside, client.run)
     world.spawn(Process("trouble"), trouble.run)
@@ -370,6 +383,8 @@ def _history(world: World, *, model: bool, losses: bool) -> Told:
         cluster.losses,
         0 if listener is None else len(listener.offsets),
         0 if cluster.receiver is None else len(cluster.receiver.got),
+        sum(each.producer == NO_PRODUCER.producer for each in cluster.partition.batches),
+        cluster.clashes,
         world.now,
         _digest(world, cluster),
     )
@@ -443,13 +458,14 @@ def check(cluster: Cluster, clients: list[Client]) -> None:
                 found = versions.versions(node.store.view(), Subject.parse(subject.name))
                 seen = {each.version: each.row.schema_id for each in found}
                 assert seen == subject.live(), f"{node.name} shows {seen} of {subject.name}: {subject.live()}"
+                check_ids(node.store.view(), subject)
     assert len({node.store.digest for node in cluster.nodes}) == 1
 
 
 def _claims_do_not_mix(cluster: Cluster) -> None:
     """Once another claim has written, an earlier one must not; barriers and no-ops decide nothing."""
     writing, written = 0, set()
-    for batch in cluster.partition.batches:
+    for batch in _ours(cluster):
         records = cluster.partition.records[batch.base : batch.base + batch.count]
         if batch.claim != writing and not all(b'"NOOP"' in (record.key or b"") for record in records):
             assert batch.claim not in written, f"{batch} after claim {writing} wrote"
@@ -460,7 +476,7 @@ def _claims_do_not_mix(cluster: Cluster) -> None:
 def _nothing_twice(cluster: Cluster) -> None:
     """Two equal batches, one after the other, are one append that was executed twice."""
     before: list[tuple[bytes | None, bytes | None]] = []
-    for batch in cluster.partition.batches:
+    for batch in _ours(cluster):
         records = cluster.partition.records[batch.base : batch.base + batch.count]
         batched = [(record.key, record.value) for record in records]
         if not all(b'"NOOP"' in (key or b"") for key, _ in batched):
@@ -468,24 +484,29 @@ def _nothing_twice(cluster: Cluster) -> None:
             before = batched
 
 
+def _ours(cluster: Cluster) -> list[Batch]:
+    """Return the batches of all nodes."""
+    return [each for each in cluster.partition.batches if each.producer != NO_PRODUCER.producer]
+
+
 def _registered(cluster: Cluster) -> dict[str, int]:
     """Return the texts in the log and their ids."""
-    found: dict[str, int] = {}
-    for record in cluster.partition.records:
-        if record.key is not None and record.value is not None and b'"SCHEMA"' in record.key:
-            value = orjson.loads(record.value)
-            found[value["schema"]] = value["id"]
-    return found
+    found = (version_in(each) for each in cluster.partition.records)
+    return {each["schema"]: each["id"] for each in found if each is not None}
 
 
 def _ids_grow(cluster: Cluster) -> None:
-    highest, bound = 0, {}
-    for record in cluster.partition.records:
-        if record.key is None or record.value is None or b'"SCHEMA"' not in record.key:
-            continue
-        value = orjson.loads(record.value)
-        schema_id, text = value["id"], value["schema"]
-        if schema_id not in bound:
-            assert schema_id > highest, f"id {schema_id} at {record.offset} is new and below {highest}"
-            highest = schema_id
-        assert bound.setdefault(schema_id, text) == text, f"id {schema_id} has two schemas"
+    """Nodes give new ids in order, and none to two schemas. Clients check those that others took as well."""
+    highest, bound = 0, dict[int, tuple[bool, str]]()
+    for batch in cluster.partition.batches:
+        ours = batch.producer != NO_PRODUCER.producer
+        for record in cluster.partition.records[batch.base : batch.base + batch.count]:
+            version = version_in(record)
+            if version is None:
+                continue
+            schema_id, text = version["id"], version["schema"]
+            if ours and schema_id not in bound:
+                assert schema_id > highest, f"id {schema_id} at {record.offset} is new and below {highest}"
+                highest = schema_id
+            by_us, known = bound.setdefault(schema_id, (ours, text))
+            assert known == text or not (ours and by_us), f"id {schema_id} has two schemas"

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from registry.domain.log_format.records import Entry, Record
 from registry.log.contract import NO_HEADERS, Claim
+from registry.log.kafka.record_batches import NO_PRODUCER
 
 # The broker's epochs are signed 16-bit numbers. The coordinator assigns all but the last.
 EPOCH_LAST = 32767
@@ -103,6 +104,8 @@ class Partition:
         del self.records[end:]
         before, self._producers = self._producers, {}
         for batch in self.batches:
+            if batch.producer == NO_PRODUCER.producer:
+                continue
             known = self._producers.get(batch.producer)
             if known is None or known.epoch != batch.epoch:
                 appended_at = before[batch.producer].appended_at if batch.producer in before else self._now()
@@ -122,8 +125,12 @@ class Partition:
     ) -> int:
         """Append a batch; return the offset of its first record, the same if it is a duplicate.
 
-        ``ts``: the time that its sender gave it, else the broker's.
+        ``ts``: the time that its sender gave it, else the broker's. ``NO_PRODUCER`` is no claim, and is not
+        checked.
         """
+        if claim == NO_PRODUCER:
+            self.headers |= {self.end + at: header for at, header in headers.items()}
+            return self._append(None, claim, sequence, entries, sender, number, ts)
         producer = self._known(claim.producer)
         if producer is None:  # Any epoch is accepted: this is the danger for idle producers.
             producer = self._producers[claim.producer] = _Producer(claim.epoch, sequence, self._now())
@@ -151,7 +158,7 @@ class Partition:
 
     def _append(
         self,
-        producer: _Producer,
+        producer: _Producer | None,
         claim: Claim,
         sequence: int,
         entries: Sequence[Entry],
@@ -164,7 +171,8 @@ class Partition:
         self.records += [Record(self.end + index, ts, *entry) for index, entry in enumerate(entries)]
         self.batches.append(batch)
         self._note("land", "", (batch, entries))
-        producer.recent.append(batch)
-        producer.next += len(entries)
-        producer.appended_at = self._now()
+        if producer is not None:
+            producer.recent.append(batch)
+            producer.next += len(entries)
+            producer.appended_at = self._now()
         return batch.base

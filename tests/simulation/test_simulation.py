@@ -66,6 +66,7 @@ def test_histories_hold_what_they_are_about(told: list[Told]) -> None:
     assert sum(each.losses for each in told) > 0
     assert sum(each.heard for each in told) > 0
     assert sum(each.posted for each in told) > 0
+    assert sum(each.clashes for each in told) > 0
     assert sum(each.acknowledged for each in told) > 20 * len(told)
 
 
