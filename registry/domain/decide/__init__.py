@@ -119,8 +119,10 @@ def decide(
 
 def repeat_reply(
     view: View, command: Command, brief: bytes, checked: CheckedNames | None = None
-) -> Querying[bytes]:
+) -> Querying[bytes | None]:
     """Return the reply to a command that was executed before with a decision of this ``brief``.
+
+    ``None`` if that is not true any more, see :func:`.version_records.registered_before`.
 
     If its alias has since got another target, for which permissions were not ``checked``, that is the brief.
     """

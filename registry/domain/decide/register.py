@@ -208,7 +208,10 @@ class _Registration(NamedTuple):
         return Decision([*grant.entries, *new], reply, summary)
 
     def _id_of_content(self, content: Content, own: list[Registered]) -> int:
-        """Return the requested id, or that of the same content in the context; -1 for a new one."""
+        """Return the requested id, or that of the same content in the context; -1 for a new one.
+
+        An id that stands for another content is passed over (:func:`.versions.owns_id`).
+        """
         same = [
             each
             for each in (*own, *versions.of_content(self.view, self.subject.context, content.md5))
@@ -217,7 +220,9 @@ class _Registration(NamedTuple):
         wanted = self.command.schema_id
         if not same or wanted >= 0:
             return wanted
-        return max(same, key=lambda each: each.row.offset).row.schema_id
+        newest_first = sorted(same, key=lambda each: each.row.offset, reverse=True)
+        owned = (each.row.schema_id for each in newest_first if versions.owns_id(self.view, each))
+        return next(owned, -1)
 
     def _find_existing(
         self, content: Content, own: list[Registered], schema_id: int
@@ -228,7 +233,7 @@ class _Registration(NamedTuple):
             if not each.row.deleted and each.row.schema_id == schema_id:
                 return each
         for each in (yield from candidates(self.view, self.memory, self.subject, content)):
-            wanted = schema_id < 0 or schema_id == each.row.schema_id
+            wanted = schema_id == each.row.schema_id or (schema_id < 0 and versions.owns_id(self.view, each))
             if wanted and (yield from find.equivalent(self.view, content, each)):
                 return each
         return None

@@ -170,8 +170,12 @@ def summary(schema_id: int, version: int) -> bytes:
     return _encode(_Brief(schema_id, version))
 
 
-def registered_before(view: View, subject: Subject, format: str, brief: bytes) -> Querying[bytes]:
-    """Return the reply of an earlier registration; by now its version may be deleted or replaced."""
+def registered_before(view: View, subject: Subject, format: str, brief: bytes) -> Querying[bytes | None]:
+    """Return the reply of an earlier registration; by now its version may be deleted or replaced.
+
+    ``None`` if another program had just taken its id: its writer decides it again before it answers, but may
+    have been killed or replaced before that.
+    """
     try:
         known = _decode(brief)
     except msgspec.MsgspecError:
@@ -179,7 +183,10 @@ def registered_before(view: View, subject: Subject, format: str, brief: bytes) -
     row = versions.get(view, subject, known.version)
     if row is None or row.schema_id != known.id:
         return brief
-    row = yield from format_version(view, Registered(subject, known.version, row), format)
+    found = Registered(subject, known.version, row)
+    if not versions.owns_id(view, found):
+        return None
+    row = yield from format_version(view, found, format)
     return entities.registration_response(row, known.version)
 
 

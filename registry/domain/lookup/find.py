@@ -242,12 +242,15 @@ def already_registered(
 def shortcut(
     view: View, memory: SchemaMemory, subject: Subject, content: Content, request: Register
 ) -> Querying[bytes | None]:
-    """Return the reply if an existing version satisfies the request."""
+    """Return the reply if an existing version satisfies the request.
+
+    A version whose id stands for another content does not: clients would read that content by the id.
+    """
     found = yield from find(view, memory, subject, content, latest_only=request.version == LATEST)
     if found is None:
         return None
     answer = _as_asked(view, found, request)
-    if answer is None:
+    if answer is None or (request.schema_id < 0 and not versions.owns_id(view, answer.registered)):
         return None
     row = yield from stored.format_version(view, answer.registered, request.format)
     return entities.registration_response(row, answer.registered.version, times=not answer.exact)

@@ -203,6 +203,15 @@ def by_id(view: View, context: str, schema_id: int) -> Registered | None:
     return next(of_id(view, context, schema_id), None)
 
 
+def owns_id(view: View, found: Registered) -> bool:
+    """Return true if the id of a version stands for its content.
+
+    It does not if another program had given the id to another content before.
+    """
+    answering = by_id(view, found.subject.context, found.row.schema_id)
+    return answering is None or answering.row.md5 == found.row.md5
+
+
 def by_id_in_scope(view: View, schema_id: int, scope: str) -> Search[Registered | None]:
     """Search for the version that answers for an id, given the query parameter ``subject`` (Confluent 8.x).
 

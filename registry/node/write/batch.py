@@ -74,7 +74,7 @@ class Planned(NamedTuple):
 
 
 class Doubtful(NamedTuple):
-    """A command that was executed before and is not executed again; its reply is lost."""
+    """A command that was executed before and is not executed again; its reply is lost, or not true."""
 
 
 class Postponed(NamedTuple):
@@ -244,7 +244,9 @@ class Decider:
         if isinstance(command, PrimaryQuery):  # as below
             raise NO_PRIMARY()
         reply = self._attempt(repeat_reply(seen, command, done.brief, request.checked), known)
-        return Postponed(reply) if isinstance(reply, Unanswered) else Planned(reply, 0, 0)
+        if isinstance(reply, Unanswered):
+            return Postponed(reply)
+        return Doubtful() if reply is None else Planned(reply, 0, 0)
 
     def _attempt(self, steps: Querying[_T], known: Facts) -> _T | Unanswered:
         if not self._postpones:

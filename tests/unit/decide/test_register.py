@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from registry.domain.commands import Register
+from registry.domain.decide import repeat_reply
 from registry.domain.log_format import records, values
 from registry.domain.log_format.records import AssociationKey, association_key
 from registry.domain.model import ID_MAX, VERSION_MAX, Metadata, Reference, Rule, RuleSet, Subject
@@ -48,6 +49,22 @@ def test_the_same_content_shares_its_id_within_a_context_only(small: SmallRegist
     assert small.place(":.ctx:d", INT) == (1, 1)
     assert small.place(":.ctx:e", STRING) == (2, 1)
     assert small.register(":.ctx:e")["guid"] == STRING_GUID
+
+
+def test_an_id_that_another_program_gave_to_another_content_first_is_answered_to_nobody(
+    small: SmallRegistry,
+) -> None:
+    """Both programs took the id, and ours was killed before it could set that right."""
+    small.level(None, "NONE")
+    for subject, text in (("theirs", INT), ("s", STRING)):
+        name = Subject.parse(subject)
+        small.append(records.schema_key(name, 1), values.schema_value(name, 1, 1, text))
+    repeated = repeat_reply(small.view, Register("s", STRING), b'{"id":1,"version":1}')
+    assert small.parser.run(repeated) is None
+    new, version = small.place("s", STRING)
+    assert (new > 1, version) == (True, 2)
+    assert small.place("t", STRING) == (new, 1)
+    assert small.place("u", INT) == (1, 1)
 
 
 def test_the_first_schema_of_a_context_records_the_context(small: SmallRegistry) -> None:
