@@ -295,7 +295,7 @@ class Running:
 
     @property
     def clashes(self) -> int:
-        """See :meth:`Cluster.clashes`."""
+        """The number of commands that its writer has decided again, see :attr:`Cluster.clashes`."""
         return self.writer.stat().clashes if self.started else 0
 
     def _found(self, error: LogError | None) -> None:

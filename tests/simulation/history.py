@@ -17,7 +17,7 @@ from .brokers import Brokers
 from .clients import Client, check_ids
 from .cluster import FORGET_S, Cluster, Node
 from .listeners import Listener, Receiver, check_listener, check_receiver, create_webhook, told
-from .other_writers import OtherWriter, version_in
+from .other_writers import OtherWriter, texts_of, version_in
 from .partition import Batch
 from .subjects import Ids
 from .world import Note, Process, World
@@ -353,7 +353,7 @@ def traced(seed: int) -> list[Note]:
 
 def _history(world: World, *, model: bool, spared: bool) -> Told:
     cluster = Cluster(world, 3, model=model)
-    ids = Ids()
+    ids = Ids(lambda schema_id: len(texts_of(schema_id, cluster.partition.records)) > 1)
     clients = [Client(world, cluster, f"c{number}", ids) for number in range(CLIENTS)]
     outside = Process("outside")
     trouble = Trouble(world, cluster, clients, ids, losses=not spared)
@@ -458,7 +458,7 @@ def check(cluster: Cluster, clients: list[Client]) -> None:
                 found = versions.versions(node.store.view(), Subject.parse(subject.name))
                 seen = {each.version: each.row.schema_id for each in found}
                 assert seen == subject.live(), f"{node.name} shows {seen} of {subject.name}: {subject.live()}"
-                check_ids(node.store.view(), subject)
+                check_ids(node.store.view(), subject, cluster.partition.records)
     assert len({node.store.digest for node in cluster.nodes}) == 1
 
 

@@ -104,6 +104,12 @@ def version_in(record: Record | Entry) -> dict[str, Any] | None:
     return value if "id" in value else None
 
 
+def texts_of(schema_id: int, found: Iterable[Record]) -> list[str]:
+    """Return the schemas that had an id, the first one first: several, if programs took the same id."""
+    known = (each for each in map(version_in, found) if each is not None and each["id"] == schema_id)
+    return list(dict.fromkeys(each["schema"] for each in known))
+
+
 def ids_in(found: Iterable[Record]) -> dict[int, str]:
     """Return all ids, each with the schema that had it first."""
     known: dict[int, str] = {}

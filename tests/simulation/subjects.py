@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import orjson
@@ -51,12 +52,13 @@ class OwnSubject:
             assert live.get(number) == schema_id, f"{self.name} has {live}, not {number}: {schema_id}"
             return
         assert number == max(self.versions, default=0) + 1, f"{self.name} got version {number} anew"
-        if same:
-            assert {schema_id} == {each.schema_id for each in same.values()}, f"{self.name} lost its id"
-        else:
+        former = {each.schema_id for each in same.values()}
+        if former != {schema_id}:
+            assert all(map(ids.is_shared, former)), f"{self.name} lost its id"
             ids.given(schema_id, text)
-        for known in same:
-            del self.versions[known]
+        for known, each in same.items():
+            if each.schema_id == schema_id:
+                del self.versions[known]
         self.versions[number] = Version(schema_id, text)
 
     def _deleted_latest(self, answer: Done | Refused) -> None:
@@ -93,9 +95,13 @@ class OwnSubject:
 
 
 class Ids:
-    """The ids assigned in the only context, over all clients."""
+    """The ids assigned in the only context, over all clients.
 
-    def __init__(self) -> None:
+    ``is_shared`` returns true if another program has taken an id, too.
+    """
+
+    def __init__(self, is_shared: Callable[[int], bool]) -> None:
+        self.is_shared = is_shared
         self._texts: dict[int, str] = {}
 
     def keep(self, texts: set[str]) -> None:
