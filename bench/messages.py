@@ -1,11 +1,11 @@
 """Messages a second that PySpark reads from Kafka: Spark's bare ``from_avro``, and ``from_registry``.
 
-    python bench/messages.py [--messages 2000000] [--rounds 3] [--memory]
+    python bench/messages.py [--messages 2000000] [--rounds 3] [--tasks 2] [--memory]
 
-starts a broker, a registry and Spark on two cores, writes two topics of messages with 6 fields, one with one
-writer id and one with 50, and reads them in turns. ``CPU`` is that of Java and its Python workers, of the
-best round, a message; the first round warms up. ``--memory`` reads the messages from Spark's cache instead,
-so that reading from Kafka does not hide what a function costs.
+starts a broker, a registry and Spark, with so many tasks at once, writes two topics of messages with 6
+fields, one with one writer id and one with 50, and reads them in turns. ``CPU`` is that of Java and its
+Python workers, of the best round, a message; the first round warms up. ``--memory`` reads the messages from
+Spark's cache instead, so that reading from Kafka does not hide what a function costs.
 """
 
 from __future__ import annotations
@@ -86,6 +86,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--messages", type=int, default=2_000_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--tasks", type=int, default=2)
     parser.add_argument("--memory", action="store_true")
     given = parser.parse_args()
     with ExitStack() as stack:
@@ -95,7 +96,7 @@ def main() -> None:
         stack.callback(server.stop)
         jars = map(str, connector_jars())
         options = {"spark.driver.extraJavaOptions": "-Duser.timezone=UTC", "spark.driver.memory": "2g"}
-        spark = stack.enter_context(session("local[2]", *jars, **options))
+        spark = stack.enter_context(session(f"local[{given.tasks}]", *jars, **options))
         jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 (there is no other way)
         java: int = jvm.java.lang.ProcessHandle.current().pid()
         registry = Registry(server.url)
