@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import itertools
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 # Kinds of operations. The last one only shows whether an address answers.
 REGISTER: Final = "register"
@@ -123,6 +124,37 @@ class Operation:
             "task": self.task,
         }
         return {name: value for name, value in members.items() if value not in (None, "")}
+
+
+class Fault(NamedTuple):
+    """A run of the hook: its address, and its time on the clock of the operations."""
+
+    address: str
+    began: float
+    ended: float
+
+
+class FailureKind(NamedTuple):
+    """A kind of failed operations, for the summary of a run."""
+
+    # 0: no answer.
+    status: int
+    code: int | None
+    # False if nothing reached the registry.
+    sent: bool
+    # Where the hook ran meanwhile: ``here``, at the address of the operation; ``elsewhere``; empty: nowhere.
+    fault: str
+
+
+def failure_kind(operation: Operation, faults: Iterable[Fault]) -> FailureKind | None:
+    """Return how an operation failed; ``None`` if it did not."""
+    if not operation.is_failed:
+        return None
+    meanwhile = {
+        each.address for each in faults if operation.began <= each.ended and each.began <= operation.ended
+    }
+    fault = "here" if operation.address in meanwhile else "elsewhere" if meanwhile else ""
+    return FailureKind(operation.status, operation.error_code, operation.sent, fault)
 
 
 class History:

@@ -17,7 +17,17 @@ from registry.cli.client.client import RegistryClient
 from registry.cli.client.resources import RegistryError, subject_path
 from registry.cli.client.transport import Request
 
-from .history import DELETES, FINAL, PING, REGISTER, History, Operation
+from .history import (
+    DELETES,
+    FINAL,
+    PING,
+    REGISTER,
+    FailureKind,
+    Fault,
+    History,
+    Operation,
+    failure_kind,
+)
 from .laws import Violation, find_violations
 from .load import Board, Client, Limits, Requests, read_everything
 
@@ -52,7 +62,7 @@ class Verdict(NamedTuple):
 
     violations: list[Violation]
     operations: list[Operation]
-    hooks: int
+    faults: list[Fault]
     # Subjects that could not be deleted.
     left: list[str]
 
@@ -65,6 +75,13 @@ class Verdict(NamedTuple):
         done = Counter(_family(each) for each in self.operations if not each.is_failed and each.op != PING)
         declared = sum(each.stale for each in self.operations)
         return {**done, "stale": declared, "failed": sum(each.is_failed for each in self.operations)}
+
+
+    @property
+    def failures(self) -> list[tuple[FailureKind, int]]:
+        """The kinds of failed attempts and their numbers, most frequent first."""
+        kinds = Counter(filter(None, (failure_kind(each, self.faults) for each in self.operations)))
+        return kinds.most_common()
 
 
 def _family(operation: Operation) -> str:
@@ -97,22 +114,22 @@ def torture(clients: Sequence[RegistryClient], plan: Plan, report: Report) -> Ve
     requests = Requests(clients, history)
     board = Board(plan.prefix)
     try:
-        hooks = _load(requests, board, plan, report)
+        faults = _load(requests, board, plan, report)
         answering = _settle(requests, plan, report)
         _read_last(answering, board, plan, report)
         operations = history.operations()
     finally:
         left = _clean_up(clients, board, report)
-    return Verdict(find_violations(operations, plan.limits.staleness_s), operations, hooks, left)
+    return Verdict(find_violations(operations, plan.limits.staleness_s), operations, faults, left)
 
 
-def _load(requests: Requests, board: Board, plan: Plan, report: Report) -> int:
-    """Run clients and the hook until the time is over; return how often the hook ran."""
+def _load(requests: Requests, board: Board, plan: Plan, report: Report) -> list[Fault]:
+    """Run clients and the hook until the time is over; return the runs of the hook."""
     stopped = threading.Event()
     clients = [
         Client(f"c{number}", requests, board, plan.limits, plan.seed) for number in range(plan.clients)
     ]
-    hook = _Hook(plan, requests.addresses, stopped)
+    hook = _Hook(plan, requests, stopped)
     with _threads(plan.clients + 1) as pool, _setting(stopped):
         running = [pool.submit(each.run, stopped) for each in clients]
         faults = pool.submit(hook.run)
@@ -122,7 +139,7 @@ def _load(requests: Requests, board: Board, plan: Plan, report: Report) -> int:
         stopped.set()
         for each in (*running, faults):
             each.result()
-    return hook.runs
+    return hook.faults
 
 
 @contextmanager
@@ -137,21 +154,22 @@ def _setting(event: threading.Event) -> Iterator[None]:
 class _Hook:
     """Runs the command that injects faults, at random moments and for random addresses."""
 
-    def __init__(self, plan: Plan, addresses: Sequence[str], stopped: threading.Event) -> None:
+    def __init__(self, plan: Plan, requests: Requests, stopped: threading.Event) -> None:
         self._words = shlex.split(plan.hook)
         self._every_s = plan.every_s
-        self._addresses = addresses
+        self._requests = requests
         self._chance = random.Random(f"{plan.seed} hook")  # noqa: S311 - repeatable choices
         self._stopped = stopped
-        self.runs = 0
+        self.faults: list[Fault] = []
 
     def run(self) -> None:
         """Run it again and again. Raises :class:`HookFailed`."""
         if not self._words:
             self._stopped.wait()
         while not self._stopped.wait(self._every_s * self._chance.uniform(0.5, 1.5)):
-            self._once(self._chance.choice(self._addresses))
-            self.runs += 1
+            address, began = self._chance.choice(self._requests.addresses), self._requests.now()
+            self._once(address)
+            self.faults.append(Fault(address, began, self._requests.now()))
 
     def _once(self, address: str) -> None:
         try:

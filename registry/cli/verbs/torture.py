@@ -28,6 +28,7 @@ from registry.cli.verb import SectionOption, Verb
 if TYPE_CHECKING:
     from registry.cli.client.client import RegistryClient
     from registry.cli.client.connect import Connection
+    from registry.cli.torture.history import FailureKind
     from registry.cli.torture.laws import Violation
     from registry.cli.torture.run import Plan, Verdict
 
@@ -183,13 +184,15 @@ def _try_out(client: RegistryClient, prefix: str, try_out: Any) -> None:
 
 
 def _write(file: Path, verdict: Verdict, plan: Plan) -> None:
-    from registry.cli.torture.history import FORMAT  # noqa: PLC0415 - as above
+    from registry.cli.torture.history import FORMAT, failure_kind  # noqa: PLC0415 - as above
 
     try:
         with file.open("w", encoding="utf-8") as lines:
             print(_line({"format": FORMAT, "prefix": plan.prefix, "seed": plan.seed}), file=lines)
             for each in verdict.operations:
-                print(_line(each.as_json()), file=lines)
+                failure = failure_kind(each, verdict.faults)
+                fault = {"fault": failure.fault} if failure is not None and failure.fault else {}
+                print(_line(each.as_json() | fault), file=lines)
     except OSError as error:
         raise Failure(f"{file} cannot be written: {error.strerror}") from None
 
@@ -198,17 +201,29 @@ def _line(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
+def _sentence(kind: FailureKind) -> str:
+    """Return how a kind of requests failed, and where the hook ran meanwhile."""
+    code = f" ({kind.code})" if kind.code else ""
+    without = "without an answer" if kind.sent else "without a connection"
+    answer = f"with {kind.status}{code}" if kind.status else without
+    places = {"here": "during a fault there", "elsewhere": "during a fault at another address"}
+    return f"{answer}, {places.get(kind.fault, 'without a fault')}"
+
+
 def _print(found: list[Violation], verdict: Verdict, plan: Plan, *, as_json: bool) -> None:
     first = {each.law: each for each in reversed(found)}
     laws = {law: sum(each.law == law for each in found) for law in sorted(first)}
     if as_json:
         print_json({
-            "seed": plan.seed, "prefix": plan.prefix, "hooks": verdict.hooks, "operations": verdict.counts,
+            "seed": plan.seed, "prefix": plan.prefix, "hooks": len(verdict.faults),
+            "operations": verdict.counts,
+            "failures": [{**kind._asdict(), "count": count} for kind, count in verdict.failures],
             "violations": laws, "proofs": [first[law].as_json() for law in laws],
         })  # fmt: skip
         return
     counts = ", ".join(f"{count} {name}" for name, count in verdict.counts.items())
-    print_lines([f"{counts}, {verdict.hooks} runs of the hook, seed {plan.seed}"])
+    print_lines([f"{counts}, {len(verdict.faults)} runs of the hook, seed {plan.seed}"])
+    print_lines(f"failed: {count} {_sentence(kind)}" for kind, count in verdict.failures)
     for law, count in laws.items():
         print_styled(f"{law}: {count}, for example: {first[law].sentence}", "bold red")
         print_lines(_line(each.as_json()) for each in first[law].operations)

@@ -259,6 +259,7 @@ def test_a_lie_is_proved_by_few_operations(kind: type[Truthful]) -> None:
     assert done.status == 1, done.err
     found = as_json(done)
     assert LIES[kind] <= {*found["violations"]}, found
+    assert sum(each["count"] for each in found["failures"]) == found["operations"]["failed"]
     proofs = {each["law"]: each for each in found["proofs"]}
     for law in LIES[kind]:
         operations = proofs[law]["operations"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from registry.cli.torture.history import FINAL, Operation
+from registry.cli.torture.history import FINAL, FailureKind, Fault, Operation, failure_kind
 from registry.cli.torture.laws import NAMES, find_violations
 
 A, B = "http://a", "http://b"
@@ -158,3 +158,13 @@ def test_what_is_compatible_is_accepted() -> None:
     assert broken(refused) == {"refused": [refused]}
     read = op("list", 1, 2, status=401)
     assert broken(read) == {"refused": [read]}
+
+
+@pytest.mark.parametrize(
+    ("call", "address", "fault"), [(1, A, "here"), (1, B, "elsewhere"), (1.9, A, "here"), (2.1, A, "")]
+)
+def test_a_failure_says_where_the_hook_ran_meanwhile(call: float, address: str, fault: str) -> None:
+    failed = op("list", call, call + 0.5, address=address, status=503, error_code=50003)
+    faults = [Fault(A, 1.2, 2.0)]
+    assert failure_kind(failed, faults) == FailureKind(503, 50003, sent=True, fault=fault)
+    assert failure_kind(op("list", call, call + 0.5, address=address), faults) is None
