@@ -9,7 +9,8 @@ from typing import Any
 
 # The reader of this program ends at once; with "orphan" it leaves a process that ends later than it does.
 PROGRAM = """
-import asyncio, ctypes, gc, json, os, sys, time, types
+import asyncio, ctypes, gc, json, os, sys, types
+from pathlib import Path
 from registry.base.config.settings import Settings
 from registry.host.child import Child
 
