@@ -154,10 +154,13 @@ def _bodies(junk: st.SearchStrategy[Any]) -> dict[str, st.SearchStrategy[dict[st
         *[numbers] * 5,
     )
     side = _some(schema=SCHEMAS | junk, references=st.lists(complete | junk, max_size=1) | junk)
+    types = st.sampled_from(["AVRO", "JSON", "PROTOBUF", "x"]) | junk
+    typed = _some(schema=SCHEMAS | junk, schemaType=types) | junk
     return {
         "RegisterSchemaRequest": registration,
+        "ComparedSchemas": _some(old=typed, new=typed),
         "ExplainRequest": _some(
-            schemaType=st.sampled_from(["AVRO", "JSON", "PROTOBUF", "x"]) | junk,
+            schemaType=types,
             old=side | junk,
             new=side | junk,
             compatibilityPolicy=texts,
