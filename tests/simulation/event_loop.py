@@ -159,13 +159,16 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
 
 def _end(coroutine: Any) -> None:
-    """End a coroutine of a killed process now, not when Python collects it; some wait while they end."""
+    """End a coroutine of a killed process now, not when Python collects it; some wait while they end.
+
+    Libraries ask for the running loop then, which there is none of.
+    """
     if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
         coroutine.close()
     for _ in range(_LAST_WAITS):
         if inspect.getcoroutinestate(coroutine) != inspect.CORO_SUSPENDED:
             return
-        with suppress(Killed, StopIteration, RuntimeError):
+        with suppress(Killed, StopIteration, RuntimeError, AttributeError):
             coroutine.throw(Killed())
 
 

@@ -121,9 +121,10 @@ def committed(servers: str, topic: str, partitions: int) -> Iterator[Message]:
             for message in consumer.consume(1_000, 5.0):
                 if (error := message.error()) is None:
                     yield message
-                else:
-                    assert error.code() == KafkaError._PARTITION_EOF
+                elif error.code() == KafkaError._PARTITION_EOF:
                     ended.add(message.partition())
+                else:
+                    assert not error.fatal(), error  # any other is tried again
     finally:
         consumer.close()
 

@@ -35,8 +35,8 @@ export async function zipped(files, { signal, report } = {}) {
   const encoder = new TextEncoder();
   let [offset, done] = [0, 0];
   for (const [path, text] of files) {
-    signal?.throwIfAborted();
     if (done % REPORT_EVERY === 0) report?.(done);
+    signal?.throwIfAborted();
     done += 1;
     const [name, bytes] = [path, text].map((each) => encoder.encode(each));
     const method = bytes.length < STORED_BELOW ? STORED : DEFLATED;
