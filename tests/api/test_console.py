@@ -170,7 +170,7 @@ def test_the_frame_is_one_file_and_each_view_another(folder: Path) -> None:
 @pytest.mark.skipif(not is_complete(), reason="the libraries are not bundled")
 def test_the_start_is_small() -> None:
     static = load_files().files
-    first = ("index.html", "theme.js", "icon.svg", "bundles/app.js", "bundles/home/view.js")
+    first = ("index.html", "icon.svg", "bundles/app.js", "bundles/home/view.js")
     assert sum(len(static[name].packed) for name in first) <= START_MAX
 
 

@@ -1,4 +1,5 @@
 // The entry: shows the shell in the page.
+import "./theme.js";
 import { html, render } from "./vendor.js";
 import { Shell } from "./shell.js";
 import { follow } from "./live/feed.js";

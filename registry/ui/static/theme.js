@@ -1,4 +1,4 @@
-// Chooses the theme before anything is painted. A classic script, because modules run later.
+// Chooses the theme before anything is painted: the entry imports it first.
 {
   const chosen = localStorage.getItem("registrar.theme");
   if (chosen === "dark" || chosen === "light") document.documentElement.dataset.theme = chosen;

@@ -17,10 +17,10 @@ export function SubjectField({ value, onChange, label = "Subject", none = "none:
   change.current = onChange;
   useEffect(() => setText(value), [value]);
   useEffect(() => {
-    if (text === value && !text) return undefined;
+    if (text === value) return undefined;
     const controller = new AbortController();
     const timer = setTimeout(() => {
-      if (text !== value) change.current(text);
+      change.current(text);
       const query = { subjectPrefix: text, limit: SUGGESTED };
       get("/subjects", { query, signal: controller.signal }).then(setNames, () => {}); // only suggestions
     }, PAUSE_MS);

@@ -68,8 +68,14 @@ function keyOf({ subject = "", version = "", type = "", review = "" }) {
 function Place({ drafts, query, onChange, onAgain }) {
   const { subject = "", version = "", type, review } = query;
   const [kept] = useState(() => (review ? null : drafts.of(subject)));
-  const start = useLoaded((signal) => (kept ? Promise.resolve(kept) : review
-    ? reviewed(review) : startOf(subject, version, type, signal)), []);
+  const [awaited] = useState(kept || review ? "" : subject);
+  // Read before the text, so that what is registered in between counts as newer; kept open for `Draft`.
+  const target = useResource(awaited ? TARGET : null, awaited);
+  const begun = useRef(null);
+  begun.current ??= target.value ?? null;
+  const ready = !awaited || begun.current !== null;
+  const start = useLoaded(async (signal) => kept ?? (review ? reviewed(review)
+    : ready && startOf(subject, version, type, begun.current, signal)), [ready]);
   const [asking, setAsking] = useState(false);
   const again = () => {
     drafts.discard(query.subject ?? "");
@@ -83,7 +89,7 @@ function Place({ drafts, query, onChange, onAgain }) {
       html`<${ReviewBanner} verdict=${start.value.verdict} onLeave=${() => navigate(to("/try", { subject }))} />`}
     ${review && start.error?.status === 0 && start.error.kind === "refused"
       ? html`<${Notice} kind="error" title="This link cannot be opened"><p>${start.error.message}</p><//>`
-      : html`<${Loaded} of=${start} what="the schema">
+      : html`<${Loaded} of=${ready ? start : target} what="the schema">
       ${(draft) => html`<${Draft} start=${draft} drafts=${drafts} query=${query} onChange=${onChange}
         onAgain=${onAgain} />`}
     <//>`}
@@ -105,14 +111,19 @@ function Others({ drafts, subject }) {
     </p>`;
 }
 
-/** Returns the draft to begin with: a version's, or a small example; `base`: what was the latest version then. */
-async function startOf(subject, version, type, signal) {
-  const base = subject ? await baseOf(subject, signal) : null;
+/**
+ * Returns the draft to begin with: a version's, or a small example; `base`: what was the latest version then. target:
+ * what TARGET holds of the subject, null without one.
+ */
+async function startOf(subject, version, type, target, signal) {
+  const base = target && baseIn(subject, target);
   if (!subject || !version) {
     const { name, sample } = formats.find((each) => each.name === type) ?? formatOf("");
     return { schema: sample, schemaType: name, references: [], example: true, base };
   }
-  const found = await versionOf(subject, version, signal);
+  const { latest } = target;
+  const isLatest = latest?.subject === subject && String(latest.version) === version;
+  const found = isLatest ? latest : await versionOf(subject, version, signal);
   const { references = [], metadata, ruleSet } = found;
   return { schema: await inLines(found, signal), schemaType: formatOf(found).name,
     references: references.map((each) => ({ ...each, version: String(each.version) })), metadata, ruleSet, base };
@@ -127,8 +138,7 @@ async function reviewed(review) {
   }
 }
 
-async function baseOf(subject, signal) {
-  const { latest, tag, seen } = await latestOf(subject, signal);
+function baseIn(subject, { latest, tag, seen }) {
   return { subject, version: latest?.version ?? null, tag, seen };
 }
 
@@ -156,8 +166,7 @@ function Draft({ start, drafts, query, onChange, onAgain }) {
   const target = useResource(subject ? TARGET : null, subject);
   useEffect(() => {
     if (target.value && base?.subject !== subject) {
-      const { latest, tag, seen } = target.value;
-      setBase({ subject, version: latest?.version ?? null, tag, seen });
+      setBase(baseIn(subject, target.value));
     }
   }, [subject, target.value]);
   const draft = useMemo(
@@ -178,7 +187,7 @@ function Draft({ start, drafts, query, onChange, onAgain }) {
     keeping.discard();
     setDone({ subject, schema, references });
     target.reload();
-    setBase(await baseOf(subject).catch(() => null));
+    setBase(await latestOf(subject).then((latest) => baseIn(subject, latest), () => null));
   };
   return html`
     <form class="row" onSubmit=${(event) => event.preventDefault()}>

@@ -9,7 +9,7 @@ import { formatOf, formats } from "../formats.js";
 import { plain } from "../names.js";
 import { Compare, Pair } from "./compare.js";
 import { Loaded, useLoaded } from "./loading.js";
-import { subjectOf, versionOf, versionsOf } from "./reading.js";
+import { versionOf, versionsOf } from "./reading.js";
 
 const KINDS = { version: "Another version", subject: "Another subject", text: "A pasted text" };
 const OFFERED_MAX = 500; // versions of the other subject, the newest
@@ -63,11 +63,11 @@ function OtherSubject({ version, subject, number, shown, onChange }) {
 }
 
 function Versions({ subject, number, version, shown, onNumber }) {
-  const found = useLoaded(async (signal) => await subjectOf(subject, signal) && versionsOf(subject, signal), [subject]);
+  const found = useLoaded((signal) => versionsOf(subject, signal, true), [subject]);
   return html`
     <${Loaded} of=${found} what="its versions">
       ${(known) => {
-        if (!known?.versions.length) return html`<p role="status">There is no subject <${Name} text=${subject} />.</p>`;
+        if (!known.versions.length) return html`<p role="status">There is no subject <${Name} text=${subject} />.</p>`;
         const live = known.versions.find(({ deleted }) => !deleted);
         const chosen = Number(number) || (live ?? known.versions[0]).number;
         return html`

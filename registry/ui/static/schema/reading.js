@@ -19,10 +19,12 @@ export async function subjectOf(subject, signal) {
 
 /**
  * Returns the newest versions of a subject, the newest first, soft-deleted ones included:
- * `{ versions: [{ number, deleted }], older, details }`, with the number of those that are left out.
+ * `{ versions: [{ number, deleted }], older, details }`, with the number of those that are left out. exact: nothing is
+ * asked further about a name that is no subject's.
  */
-export async function versionsOf(subject, signal) {
+export async function versionsOf(subject, signal, exact = false) {
   const details = await subjectOf(subject, signal);
+  if (exact && !details) return { versions: [], older: 0, details };
   const older = details ? Math.max(0, details.versions + details.deletedVersions - VERSIONS_MAX) : 0;
   const numbers = numbersOf(details) ?? [];
   for (let full = !numbers.length; full && numbers.length < VERSIONS_MAX; ) {
