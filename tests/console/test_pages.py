@@ -100,7 +100,7 @@ def test_home_says_if_the_registry_is_well_and_what_deserves_a_look(opened: Open
     refused = page.get_by_role("region", name="Refused most").get_by_role("row").nth(1)
     expect(refused).to_have_text(re.compile(r"\d+GET /subjects/{subject}/versions/{version}404 not found"))
     expect(page.get_by_role("region", name="Unused")).to_contain_text("orders-value 2 of its versions")
-    expect(page.get_by_role("region", name="Duplicates")).to_contain_text("Nobody has searched")
+    expect(page.get_by_role("region", name="Duplicates")).to_contain_text("No search has been run")
     check_accessible(page)
     # Another visit, hours later.
     page.evaluate(
@@ -200,7 +200,7 @@ def test_usage_shows_where_versions_live_and_what_nobody_knows(opened: Opened) -
     expect(page.get_by_role("status").get_by_text("2 of 3 subjects.")).to_be_visible()
     expect(page.get_by_role("row", name="<b>oddU+202E-value")).to_be_visible()
     page.get_by_role("tab", name="Unknown").click()
-    rows = page.get_by_role("region", name="What nobody can explain").get_by_role("row")
+    rows = page.get_by_role("region", name="Unknown uses").get_by_role("row")
     expect(rows.nth(1)).to_contain_text(re.compile("^no subject–lonely"))
     expect(rows.nth(2)).to_contain_text(re.compile("^unknown schema4711ordersvalueid7"))
     expect(rows.nth(3)).to_contain_text(re.compile("^no schema–ordersvalueno schema3"))
@@ -244,10 +244,10 @@ def test_unused_versions_are_deleted_by_a_plan_softly_first(
     expect(plan.get_by_role("row").nth(1)).to_contain_text(".euorders-value16deleteunused, registered")
     check_accessible(page)
     plan.get_by_label("Include :.eu:orders-value version 1").uncheck()
-    plan.get_by_role("button", name="Carry out").click()
+    plan.get_by_role("button", name="Run the plan").click()
     # Somebody else is faster with one of them.
     httpx.delete(f"{served.url}/subjects/orders-value/versions/1").raise_for_status()
-    page.get_by_role("dialog").get_by_role("button", name="Carry it out").click()
+    page.get_by_role("dialog").get_by_role("button", name="Run it").click()
     expect(plan.get_by_role("status")).to_have_text("1 of 2 done, 1 refused.")
     expect(plan.get_by_role("row").filter(has_text="refused")).to_contain_text("orders-value11delete")
     assert httpx.get(f"{served.url}/subjects?subjectPrefix=:*:").json() == [
@@ -257,8 +257,8 @@ def test_unused_versions_are_deleted_by_a_plan_softly_first(
     page.get_by_label("permanently after").fill("0")
     page.get_by_role("button", name="Make a plan").click()
     expect(plan.get_by_role("status")).to_contain_text("delete 1, delete permanently 2, keep 1.")
-    plan.get_by_role("button", name="Carry out").click()
-    confirm = page.get_by_role("dialog").get_by_role("button", name="Carry it out")
+    plan.get_by_role("button", name="Run the plan").click()
+    confirm = page.get_by_role("dialog").get_by_role("button", name="Run it")
     expect(confirm).to_be_disabled()
     page.get_by_role("dialog").get_by_role("textbox").fill("2")
     confirm.click()
@@ -372,8 +372,8 @@ def test_all_members_of_a_config_are_changed_with_what_was_seen(
 
 
 def carry_out(page: Page, result: str) -> None:
-    page.get_by_role("region", name="Plan", exact=True).get_by_role("button", name="Carry out").click()
-    page.get_by_role("dialog").get_by_role("button", name="Carry it out").click()
+    page.get_by_role("region", name="Plan", exact=True).get_by_role("button", name="Run the plan").click()
+    page.get_by_role("dialog").get_by_role("button", name="Run it").click()
     expect(page.get_by_role("region", name="Plan", exact=True).get_by_role("status")).to_have_text(result)
 
 
@@ -419,9 +419,9 @@ def test_many_subjects_are_deleted_restored_downloaded_and_uploaded(
     carry_out(page, "1 of 1 done.")
     page.get_by_label("Action").select_option("delete permanently")
     make.click()
-    plan.get_by_role("button", name="Carry out").click()
+    plan.get_by_role("button", name="Run the plan").click()
     page.get_by_role("dialog").get_by_role("textbox").fill("2")
-    page.get_by_role("dialog").get_by_role("button", name="Carry it out").click()
+    page.get_by_role("dialog").get_by_role("button", name="Run it").click()
     expect(plan.get_by_role("status")).to_have_text("2 of 2 done.")
     # What was downloaded comes back, in the order of the references.
     page.get_by_role("tab", name="Upload").click()
@@ -470,7 +470,7 @@ def test_tags_and_associations_are_changed_after_a_trial(opened: Opened, served:
     row.get_by_role("button", name="Remove").click()
     dialog.get_by_role("button", name="Check").click()
     dialog.get_by_role("button", name="Remove it").click()
-    expect(page.get_by_text("No resource is associated with it")).to_be_visible()
+    expect(page.get_by_text("No associations")).to_be_visible()
 
 
 def test_back_leads_to_the_place_on_a_page_whose_content_loads_later(opened: Opened, served: Place) -> None:

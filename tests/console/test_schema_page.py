@@ -182,7 +182,7 @@ def test_two_versions_are_compared_with_a_verdict_and_what_would_pass(
         ]
     )
     added = panel.get_by_role("listitem").filter(has_text='{"name":"base","type":"Base"}').first
-    expect(added).to_contain_text("What would pass: give `base` a default")
+    expect(added).to_contain_text("Fix: give `base` a default")
     expect(added).to_contain_text("✓ old reads new")
     expect(panel.locator(".cm-mergeView .cm-content")).to_have_count(2)
     page.get_by_label("Compare with").select_option("version 1")
@@ -210,7 +210,7 @@ def test_references_are_drawn_and_listed_in_both_directions(filled: httpx.Client
     panel = page.get_by_role("tabpanel")
     graph = panel.get_by_role("region", name="Graph of references")
     expect(graph.get_by_role("link")).to_have_count(2)
-    expect(panel.locator("section").filter(has_text="Referred to by").get_by_role("link")).to_have_text(
+    expect(panel.locator("section").filter(has_text="Referenced by").get_by_role("link")).to_have_text(
         ["orders-value version 3", "user-value version 1"]
     )
     graph.get_by_role("link", name="user-value version 1").focus()
@@ -270,7 +270,7 @@ def test_tags_metadata_and_rules_are_shown_as_text(filled: httpx.Client, opened:
     expect(panel.get_by_text("sensitive")).to_be_visible()
     expect(panel.get_by_role("listitem").filter(has_text="PII")).to_contain_text("Order.name")
     expect(panel.get_by_role("cell", name="1<2")).to_be_visible()
-    expect(panel.get_by_text("No resource is associated with it.")).to_be_visible()
+    expect(panel.get_by_text("No associations.")).to_be_visible()
 
 
 def test_associations_are_shown(filled: httpx.Client, opened: Open) -> None:
@@ -349,7 +349,7 @@ def test_a_deletion_meets_what_was_shown(filled: httpx.Client, opened: Open, wat
 def test_every_tab_of_a_subject_shows_what_changes(filled: httpx.Client, opened: Open) -> None:
     register(filled, "live-value", record("Live"))
     page = opened("/subjects/live-value?view=references")
-    expect(page.get_by_text("It has no references in either direction.")).to_be_visible()
+    expect(page.get_by_text("No references in either direction.")).to_be_visible()
     refers = [{"name": "Live", "subject": "live-value", "version": 1}]
     user = '{"type": "record", "name": "User", "fields": [{"name": "a", "type": "Live"}]}'
     register(filled, "live-user", user, references=refers)
@@ -582,7 +582,7 @@ def test_a_version_is_deleted_after_its_consequences_are_reported_and_brought_ba
     page.get_by_label("1 deleted").check()
     page.get_by_role("navigation", name="Versions").get_by_role("link", name="Version 2").click()
     page.get_by_role("button", name="Restore…").click()
-    page.get_by_role("dialog").get_by_role("button", name="Register it again").click()
+    page.get_by_role("dialog").get_by_role("button", name="Restore").click()
     expect(page).to_have_title("brief-value version 3 · Registrar")
     assert filled.get("/subjects/brief-value/versions").json() == [1, 3]
 
@@ -611,7 +611,7 @@ def test_a_version_that_others_refer_to_is_refused_beforehand(filled: httpx.Clie
     page = opened("/subjects/base-value")
     page.get_by_role("button", name="Delete version 1…").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("Version 1 is referred to by these")
+    expect(dialog).to_contain_text("Version 1 is referenced by these")
     graph = filled.get("/subjects/base-value/versions/1/graph").json()
     users = [each for each in graph["nodes"] if each["depth"] == -1 and not each["deleted"]]
     assert users
@@ -650,7 +650,7 @@ def test_large_schemas_are_shown_without_colors_and_the_page_stays_responsive(
     expect(page.get_by_text("the first 100 thousand are shown")).to_be_visible()
     expect(text_of(page)).to_contain_text("field_000001")
     tab(page, "Metadata")
-    expect(page.get_by_text("No part of the schema has a tag.")).to_be_visible()
+    expect(page.get_by_text("No tags in the schema.")).to_be_visible()
 
 
 def test_a_subject_that_does_not_exist_is_reported(opened: Open, watch: Watch) -> None:

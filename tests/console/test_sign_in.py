@@ -203,7 +203,7 @@ def test_a_session_that_ends_keeps_the_draft_and_the_user(
     leaving.get_by_role("button", name="Keep them and sign out").click()
     sign_in(page, "zoë")
     expect(editor).to_contain_text("record")
-    expect(page.get_by_text("This is what you wrote before")).to_have_count(0)
+    expect(page.get_by_text("This is your saved draft")).to_have_count(0)
     page.get_by_role("button", name="Sign out").click()
     sign_in(page, "root")
     expect(editor).to_have_text('"long"')

@@ -324,7 +324,7 @@ def test_on_a_narrow_screen_nothing_is_cut_off(subjects) -> None:
     page.get_by_role("link", name=name).click()
     expect(page.get_by_role("heading", level=1)).to_have_text(name)
     page.get_by_role("button", name="Delete the subject…").click()
-    expect(page.get_by_role("dialog").get_by_text("softly")).to_be_visible()
+    expect(page.get_by_role("dialog").get_by_text("soft-deleted")).to_be_visible()
     check_widths(page)
     page.keyboard.press("Escape")
     page.set_viewport_size(NARROW)

@@ -157,7 +157,7 @@ def test_a_pasted_text_is_compared_and_a_link_holds_it(opened: Open) -> None:
     expect(page.get_by_role("heading", name="From version 2 to the pasted text")).to_be_visible()
     table = page.get_by_role("table", name="3 differences between fields and types")
     expect(table.get_by_role("row").nth(1)).to_contain_text("fare")
-    expect(page.get_by_role("tabpanel")).to_contain_text("What would pass: give `fare` a default")
+    expect(page.get_by_role("tabpanel")).to_contain_text("Fix: give `fare` a default")
     again = opened(page.url.partition("#")[2])
     expect(again.get_by_role("heading", name="From version 2 to the pasted text")).to_be_visible()
     expect(again.get_by_label("Schema to compare with")).to_have_value(BREAKING)

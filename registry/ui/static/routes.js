@@ -36,7 +36,7 @@ export const ROUTES = [
     then: "Usage" },
   { path: "/usage/subjects/:subject", view: () => import("./usage/subject.js"),
     title: ({ subject }) => `Usage of ${plain(subject)}`, then: "Usage" },
-  { path: "/bulk", view: () => import("./bulk/view.js"), title: "Many schemas at once", nav: "Bulk", key: "b",
+  { path: "/bulk", view: () => import("./bulk/view.js"), title: "Bulk operations", nav: "Bulk", key: "b",
     then: "What is downloaded and changed" },
   { path: "/bulk/:tab", view: () => import("./bulk/view.js"), title: ({ tab }) => `Bulk: ${tab}`,
     then: "What is downloaded and changed" },

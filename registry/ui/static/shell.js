@@ -1,5 +1,6 @@
 // The frame around every view: navigation, theme, keyboard help, and errors that nobody expected.
 import { html, useEffect, useErrorBoundary, useRef, useState } from "./vendor.js";
+import { Icon } from "./components/icon.js";
 import { KeyboardHelp } from "./components/keyboard-help.js";
 import { Notice } from "./components/notice.js";
 import { useKeys } from "./keys.js";
@@ -86,7 +87,7 @@ export function Shell() {
       <nav aria-label="Pages">
         ${NAVIGATION.map((each) => html`
           <a key=${each.path} href=${`#${each.path}`} aria-current=${path.startsWith(each.path) ? "page" : null}>
-            ${each.nav}</a>
+            <${Icon} name=${each.nav.toLowerCase()} />${each.nav}</a>
         `)}
       </nav>
       <span class="spread"></span>
@@ -107,7 +108,7 @@ export function Shell() {
         : route
         ? html`<${View} key=${route.path} route=${route} params=${params} query=${query} onShown=${arrived} />`
         : html`<${Notice} kind="error" title="Page not found">
-            <p>Nothing is at ${path}. <a href="#/subjects">Go to the subjects.</a></p>
+            <p>There is no page at ${path}. <a href="#/home">Go to Home.</a></p>
           <//>`}
     </main>
     ${help && html`<${KeyboardHelp} onClose=${() => setHelp(false)} />`}

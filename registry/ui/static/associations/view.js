@@ -36,7 +36,7 @@ export default function Associations({ params: { subject } }) {
     <${Loaded} of=${found} what="the associations">
       ${(rows) => (rows.length ? html`<${Table} caption="Associations" rows=${rows}
         rowKey=${(row) => `${row.resourceId} ${row.associationType}`} columns=${columns(refusal, setOpen)} />`
-        : html`<${Notice} kind="empty" title="No resource is associated with it" />`)}
+        : html`<${Notice} kind="empty" title="No associations" />`)}
     <//>
     ${open === "new" && html`<${Creation} subject=${subject} onClose=${() => setOpen(null)} onDone=${finish} />`}
     ${open && open !== "new" && html`<${Removal} association=${open} onClose=${() => setOpen(null)}

@@ -41,7 +41,7 @@ export function Plan({ steps, perform = changeVersion }) {
       ${run.error && html`<${Failure} error=${run.error} />`}
       <p class="actions">
         ${!started && html`<${GuardedButton} needs=${needs} refusal=${refusal} class="danger" disabled=${doing === 0}
-          onClick=${() => setAsking(true)}>Carry out the plan…<//>`}
+          onClick=${() => setAsking(true)}>Run the plan…<//>`}
         ${run.busy && html`<button onClick=${run.cancel}>Stop after this row</button>`}
         ${started && !run.busy && run.ended !== "done" &&
           html`<button class="danger" onClick=${run.begin}>Continue</button>`}
@@ -124,7 +124,7 @@ function Confirm({ counts, onClose, onConfirm }) {
   return html`
     <${Dialog} title="Carry out the plan?" onClose=${onClose}
       footer=${html`<button class="danger" disabled=${permanent > 0 && typed !== String(permanent)}
-        onClick=${onConfirm}>Carry it out</button>`}>
+        onClick=${onConfirm}>Run it</button>`}>
       <ul>
         ${counts[SOFT] > 0 && html`<li>${count(counts[SOFT])} are soft-deleted and can be restored. Clients that
           request them by version get 404; by id they can still be read.</li>`}

@@ -16,7 +16,7 @@ export default function Bulk({ params: { tab = "download" }, query }) {
       content: () => html`<${ChangeMany} query=${query} onChange=${change} />` },
   ];
   return html`<div class="usage">
-    <h1>Many schemas at once</h1>
+    <h1>Bulk operations</h1>
     <${Tabs} label="What to do" selected=${tab} tabs=${tabs} onSelect=${(each) => navigate(to`/bulk/${each}`)} />
     </div>`;
 }

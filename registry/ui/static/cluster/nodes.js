@@ -34,7 +34,7 @@ export function Nodes() {
     <section><h2>Since this page was opened</h2>
       <ol class="news" aria-live="polite" aria-label="News">
         ${news.map((each) => html`<li key=${each.key}><time>${moment(each.time)}</time> ${each.text}</li>`)}</ol>
-      ${news.length === 0 && html`<p class="quiet">Nothing has happened.</p>`}
+      ${news.length === 0 && html`<p class="quiet">No changes yet.</p>`}
     </section>`;
 }
 

@@ -45,6 +45,8 @@ export function baseExtensions(modules, type) {
       ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "var(--hover)" },
       "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": {
         backgroundColor: "var(--selection)" },
+      ".cm-collapsedLines": { padding: "2px 12px", color: "var(--quiet)", background: "var(--surface-2)" },
+      ".cm-collapsedLines::before, .cm-collapsedLines::after": { content: '"…"' },
       ".cm-panels": { color: "var(--text)", backgroundColor: "var(--surface-2)" },
       ".cm-tooltip": { color: "var(--text)", backgroundColor: "var(--surface)", borderColor: "var(--line)" },
     }),

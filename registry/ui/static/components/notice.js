@@ -1,11 +1,12 @@
 // Messages in the page: errors with a way out, warnings, empty lists.
 import { html, useEffect, useState } from "../vendor.js";
+import { Icon } from "./icon.js";
 
 /** kind: "error", "warning", "info" or "empty". action: the label of a button that calls onAction. */
 export function Notice({ kind = "info", title, action, onAction, children }) {
   return html`
     <section class=${`notice ${kind}`} role=${kind === "error" ? "alert" : "status"}>
-      <h2>${title}</h2>
+      <h2><${Icon} name=${kind} />${title}</h2>
       ${children}
       ${action && html`<button onClick=${onAction}>${action}</button>`}
     </section>`;

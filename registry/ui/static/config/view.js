@@ -57,7 +57,7 @@ function Form({ scope, found, onDone }) {
     { id: "here", title: "Stored here", cell: (member) => html`<${Field} member=${member} disabled=${off}
       text=${texts[member.name] ?? textOf(member, stored?.[member.name])} fault=${faults[member.name]}
       onText=${(text) => change(member.name, text)} />` },
-    { id: "force", title: "In force", cell: ({ name }) => html`<${InForce} name=${name} found=${found} />` },
+    { id: "force", title: "Effective", cell: ({ name }) => html`<${InForce} name=${name} found=${found} />` },
   ];
   return html`
     <${Table} caption="Members of the config" columns=${columns} rows=${MEMBERS} rowKey=${({ name }) => name} />

@@ -42,7 +42,7 @@ export function ReviewLink({ draft, base, verdict }) {
 export function ReviewBanner({ verdict, onLeave }) {
   return html`
     <${Notice} kind="info" title="A draft for review" action="Discard it" onAction=${onLeave}>
-      <p>This draft came with the link. It is not known who wrote it, and nothing was registered. The verdicts below are
+      <p>This draft comes from a link. Its author is unknown, and nothing has been registered. The verdicts below are
         of now, with your permissions.</p>
       ${verdict && html`<p class="quiet">According to the link, they were: ${verdict}</p>`}
     <//>`;

@@ -84,7 +84,7 @@ function Place({ drafts, query, onChange, onAgain }) {
   return html`
     ${kept &&
       html`<p role="status">
-        This is what you wrote before. <button class="small" onClick=${() => setAsking(true)}>Start again</button></p>`}
+        This is your saved draft. <button class="small" onClick=${() => setAsking(true)}>Start again</button></p>`}
     ${review && start.value &&
       html`<${ReviewBanner} verdict=${start.value.verdict} onLeave=${() => navigate(to("/try", { subject }))} />`}
     ${review && start.error?.status === 0 && start.error.kind === "refused"
@@ -258,10 +258,10 @@ function Kept({ keeping: { error, replace }, subject, onOpen }) {
   }
   return html`
     <${Notice} kind="warning" title="There is another draft for this subject">
-      <p>${subject ? html`<${Name} text=${subject} />` : "No subject"} has a draft that was written somewhere else,
-        such as in another tab. Until you decide, what you write here is not kept.</p>
+      <p>${subject ? html`<${Name} text=${subject} />` : "No subject"} has a draft that was saved elsewhere, such as in
+        another tab. Until you choose one, what you write here is not saved.</p>
       <button onClick=${onOpen}>Open the other one</button>${" "}
-      <button class="danger" onClick=${replace}>Replace it by this one</button>
+      <button class="danger" onClick=${replace}>Replace it with this one</button>
     <//>`;
 }
 

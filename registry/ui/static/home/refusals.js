@@ -23,10 +23,10 @@ export function Refusals({ metrics }) {
   const data = typeof metrics === "string" ? refusedMost(metrics, SHOWN) : null;
   return html`
     <section class="card" aria-label="Refused most">
-      <h2>Refused most</h2>
+      <h2>Most refused requests</h2>
       ${metrics === undefined && html`<p class="quiet" role="status">Loading…</p>`}
       ${metrics === null && html`<p class="quiet">The metrics of the registry cannot be read from here.</p>`}
-      ${data?.length === 0 && html`<p class="quiet">Nothing was refused.</p>`}
+      ${data?.length === 0 && html`<p class="quiet">No refused requests.</p>`}
       ${data?.length > 0 && html`
         <${Table} caption="Refused most" columns=${COLUMNS} rows=${data}
           rowKey=${({ method, route, status }) => `${status} ${method} ${route}`} />

@@ -58,7 +58,7 @@ export function Duplicates() {
         ? html`<p>${last.groups === 0 ? "No schema is" : last.groups === 1 ? "One schema is" : `${count(last.groups)}
           schemas are`} registered more than once.
           ${" "}<span class="quiet">By the search of ${moment(last.time)}.</span></p>`
-        : html`<p class="quiet">Nobody has searched for equal schemas in this browser.</p>`}
+        : html`<p class="quiet">No search has been run in this browser.</p>`}
       <p><a href="#/cluster/duplicates">Find duplicates</a></p>
     </section>`;
 }

@@ -29,6 +29,6 @@ export function ChooseMoment() {
         onInput=${(event) => setOffset(event.currentTarget.value)} /></label>
       <button disabled=${busy || !(time || offset)}>Look back</button>
     </form>
-    ${now !== null && html`<p role="status">You look at the registry as of offset ${now}.</p>`}
+    ${now !== null && html`<p role="status">You are viewing the registry as of offset ${now}.</p>`}
     ${error && html`<${Failure} error=${error} />`}`;
 }

@@ -2,6 +2,7 @@
 import { html, useEffect, useId, useRef, useState } from "../vendor.js";
 import { get } from "../api.js";
 import { Dialog } from "../components/dialog.js";
+import { Icon } from "../components/icon.js";
 import { Name } from "../components/name.js";
 import { useKeys } from "../keys.js";
 import { navigate, to } from "../router.js";
@@ -28,7 +29,8 @@ export function Palette() {
     return () => removeEventListener("keydown", pressed);
   }, []);
   return html`
-    <button class="plain" title="Search (Ctrl-K)" aria-label="Search" onClick=${() => setOpen(true)}>⌕</button>
+    <button class="plain" title="Search (Ctrl-K)" aria-label="Search" onClick=${() => setOpen(true)}>
+      <${Icon} name="search" /></button>
     ${open && html`<${Dialog} title="Search" onClose=${() => setOpen(false)}>
       <${Box} onDone=${() => setOpen(false)} />
     <//>`}`;

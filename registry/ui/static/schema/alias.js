@@ -20,7 +20,7 @@ export function Alias({ subject, found, reason, onDone }) {
     setPicked(null);
     onDone();
   });
-  const off = reason !== "" || writing.busy;
+  const off = reason !== "";
   const type = (text) => setPicked((before) => (before ? { ...before, text }
     : { text, stored, tag: etags?.config, seen: found.seen }));
   const run = () => {
@@ -36,8 +36,8 @@ export function Alias({ subject, found, reason, onDone }) {
       <form class="row" onSubmit=${(event) => { event.preventDefault(); setAsking(true); }}>
         <label>Alias of this subject <input value=${typed} disabled=${off} spellcheck="false" autocomplete="off"
           onInput=${(event) => type(event.currentTarget.value)} /></label>
-        <button class="primary" disabled=${off || typed === stored || typed === subject}>${typed || !stored
-          ? "Set" : "Remove"}</button>
+        <button class="primary" disabled=${off || writing.busy || typed === stored || typed === subject}>
+          ${typed || !stored ? "Set" : "Remove"}</button>
       </form>
       ${reason && html`<p class="quiet">${reason}</p>`}
       <p role="status">${writing.done ? "Changed." : ""}</p>

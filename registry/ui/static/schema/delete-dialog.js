@@ -61,14 +61,14 @@ function Consequences({ found: { doomed, unexamined }, permanent }) {
       <${Notice} kind="warning" title="This cannot be deleted yet">
         <ul>${referred
           .map(({ number, referrers, more }) =>
-            html`<li key=${number}>Version ${number} is referred to by these. Delete them first:
+            html`<li key=${number}>Version ${number} is referenced by these versions. Delete them first:
               <ul>${referrers.map((each) => html`<li key=${`${each.version} ${each.subject}`}><${VersionLink} ...${each}
                 deleted=${each.deleted} /></li>`)}${more && html`<li>There may be more.</li>`}</ul></li>`)}</ul>
       <//>`}
     <ul>
       <li>
-        ${all === 1 ? `Version ${doomed[0]?.number} is` : `${all} versions are`} deleted ${permanent
-          ? "permanently; this cannot be undone" : "softly, and can be restored"}.</li>
+        ${all === 1 ? `Version ${doomed[0]?.number} is` : `${all} versions are`} ${permanent
+          ? "deleted permanently; this cannot be undone" : "soft-deleted, and can be restored"}.</li>
       ${!permanent &&
         html`<li>Clients that request it by version get 404. Clients that request it by id can still
           read ${ids(doomed)}: messages stay readable.</li>`}

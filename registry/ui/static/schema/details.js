@@ -41,7 +41,7 @@ function Tags({ subject, number, at }) {
           ? html`<ul>${schemaTags.map(({ schemaEntity, tags }, index) => html`
               <li key=${index}><${Name} plain text=${schemaEntity.entityPath} /> <${TagBadges} names=${tags} /></li>`)}
             </ul>`
-          : html`<p class="quiet">No part of the schema has a tag.</p>`)}
+          : html`<p class="quiet">No tags in the schema.</p>`)}
       <//>
     </section>`;
 }
@@ -116,7 +116,7 @@ function Associations({ subject }) {
                 cell: (row) =>
                   `${row.lifecycle ?? ""}${row.frozen ?? row.lifecycle === "STRONG" ? ", frozen" : ""}` },
             ]} />`
-          : html`<p class="quiet">No resource is associated with it.</p>`)}
+          : html`<p class="quiet">No associations.</p>`)}
       <//>
     </section>`;
 }

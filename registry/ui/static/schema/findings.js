@@ -24,7 +24,7 @@ export function Verdicts({ caption, head = "Level", levels, inForce, chosen, onC
                 ? html`<button class="plain small" aria-pressed=${level === chosen} onClick=${() => onChoose(level)}>
                   ${level}</button>`
                 : level}
-              ${level === inForce && html` <${Badge} tone="accent">in force<//>`}
+              ${level === inForce && html` <${Badge} tone="accent">effective<//>`}
             </th>
             <td><${Verdict} compatible=${compatible} note=${note} /></td>
           </tr>`)}
@@ -73,6 +73,6 @@ function Finding({ finding: { type, direction, compatible, fix, reason } }) {
       <span class=${compatible ? "good" : "bad"}>${compatible ? "✓" : "✗"}</span>${" "}
       ${[DIRECTIONS[direction], !compatible && worded(type)].filter(Boolean).join(": ")}
       ${reason && html`<p class="reason">${reason}</p>`}
-      ${fix && html`<p class="fix"><strong>What would pass:</strong> ${fix}</p>`}
+      ${fix && html`<p class="fix"><strong>Fix:</strong> ${fix}</p>`}
     </li>`;
 }

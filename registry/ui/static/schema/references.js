@@ -20,7 +20,7 @@ export function References({ subject, number }) {
   return html`
     <${Loaded} of=${graph} what="the references">
       ${({ nodes, edges, complete }) => (nodes.length === 1
-        ? html`<p>It has no references in either direction.</p>`
+        ? html`<p>No references in either direction.</p>`
         : html`
           ${!complete && html`
             <p role="status">
@@ -32,7 +32,7 @@ export function References({ subject, number }) {
           <${Drawing} nodes=${nodes} edges=${edges} />
           <div class="columns">
             <${Side} title="References" none="Nothing." nodes=${nodes} edges=${edges} wanted=${(depth) => depth > 0} />
-            <${Side} title="Referred to by" none="Nothing." nodes=${nodes} edges=${edges}
+            <${Side} title="Referenced by" none="Nothing." nodes=${nodes} edges=${edges}
               wanted=${(depth) => depth < 0} />
           </div>`)}
     <//>`;

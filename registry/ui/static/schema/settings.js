@@ -147,10 +147,10 @@ function Origin({ kind, found }) {
             ? html`<span class="quiet">you may not see it</span>` : kind.stored(each) ??
             html`<span class="quiet">
               ${hasAny(kind, each) ? "stored without a value: the server's setting" : "not set"}</span>`}
-          ${index === deciding && !unknown && html` <${Badge} tone="good">decides<//>`}
+          ${index === deciding && !unknown && html` <${Badge} tone="good">effective<//>`}
         </li>`)}
       <li class=${deciding < 0 && !unknown ? "current" : null}>
-        ${kind.fallback(found)}${deciding < 0 && !unknown && html` <${Badge} tone="good">decides<//>`}</li>
+        ${kind.fallback(found)}${deciding < 0 && !unknown && html` <${Badge} tone="good">effective<//>`}</li>
     </ol>`;
 }
 

@@ -93,7 +93,7 @@ function Used({ subject, number }) {
       ${({ nodes }) => {
         const used = nodes.filter(({ depth }) => depth > 0);
         if (!used.length) return html`<p>It has no references.</p>`;
-        return html`<h2>What it refers to</h2>
+        return html`<h2>References</h2>
           ${used.map((node) => html`<${UsedText} key=${`${node.subject} ${node.version}`} node=${node} />`)}`;
       }}
     <//>`;

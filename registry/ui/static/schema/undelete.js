@@ -32,8 +32,7 @@ function Confirm({ subject, number, onClose, onDone }) {
   }, seen.value, () => latestOf(subject));
   return html`
     <${Dialog} title=${`Restore version ${number}`} onClose=${onClose}
-      footer=${html`<button class="primary" disabled=${!seen.value || writing.busy} onClick=${run}>Register it
-        again</button>`}>
+      footer=${html`<button class="primary" disabled=${!seen.value || writing.busy} onClick=${run}>Restore</button>`}>
       <p>The schema of version ${number} of <${Name} text=${subject} /> is registered again. It keeps its id and becomes
         the next version; the registry checks its compatibility like that of any new version.</p>
       <p class="quiet">To restore its former number, use <code>registrar undelete</code>.</p>

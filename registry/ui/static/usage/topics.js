@@ -45,7 +45,7 @@ export function Unknown() {
   return html`
     <dl class="facts">${Object.values(PROBLEMS).map(([tone, word, meaning]) => html`
       <dt key=${word}><${Badge} tone=${tone}>${word}<//></dt><dd>${meaning}</dd>`)}</dl>
-    ${listing.rows.length > 0 && html`<${Table} caption="What nobody can explain" columns=${UNKNOWN_COLUMNS}
+    ${listing.rows.length > 0 && html`<${Table} caption="Unknown uses" columns=${UNKNOWN_COLUMNS}
       rows=${listing.rows.map((row) => ({ ...row.use, ...row }))}
       rowKey=${({ source, problem, use }) => JSON.stringify([source, problem, use])} />`}
     <${ListingEnd} listing=${listing} what="findings" />`;
