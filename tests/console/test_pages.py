@@ -119,10 +119,10 @@ def test_home_says_if_the_registry_is_well_and_what_deserves_a_look(opened: Open
 
 # Every kind of page, and what it shows when it is complete.
 COLD = (
-    ("", "Nobody has searched"), ("/home", "2 of its versions"), ("/subjects", "v3"),
+    ("", "No search has been run"), ("/home", "2 of its versions"), ("/subjects", "v3"),
     ("/subjects/orders-value", '"type"'), ("/subjects/orders-value/versions/2", '"type"'),
     ("/subjects/orders-value?view=history", "version 3"),
-    ("/subjects/orders-value/associations", "No resource is associated with it"),
+    ("/subjects/orders-value/associations", "No associations"),
     ("/subjects/orders-value/versions/1/tags", "Add"),
     ("/config", "the server's setting compatibility"), ("/config/members", "normalize"), ("/contexts", ".eu"),
     ("/lookup", "Ids are assigned per context"), ("/usage", "1,510 messages"),
