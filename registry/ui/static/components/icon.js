@@ -1,4 +1,4 @@
-// Small drawings in the color of the text. They say nothing that the words beside them do not say.
+// Small drawings in the color of the text. They say nothing that the words next to them do not say.
 import { html } from "../vendor.js";
 
 // Lines on a square of 16 by 16.
