@@ -49,8 +49,7 @@ class SearchProcesses:
             given = {"settings": self._settings, "endpoint": "", "parent": os.getpid(), "request": wanted}
             message = pickle.dumps(given)
             channel.write(len(message).to_bytes(4, "big") + message)
-            while not line.startswith(_LAST):
-                line = await _next(received, progress)
+            while not (line := await _next(received, progress)).startswith(_LAST):
                 progress = line if line.startswith(_PROGRESS) else progress
                 yield line
         finally:
@@ -58,6 +57,8 @@ class SearchProcesses:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
+        # A client that has read the end may search again at once, so the lock is free by then.
+        yield line
 
     async def _start_process(self) -> tuple[asyncio.subprocess.Process, socket.socket]:
         try:
