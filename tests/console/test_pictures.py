@@ -93,7 +93,7 @@ def test_try(picture) -> None:
     draft["fields"].append({"name": "reason", "type": "string"})
     page.get_by_role("textbox", name="Schema").fill(json.dumps(draft, indent=2))
     # The new field stands against every level at which the new schema has to read old data.
-    expect(page.get_by_role("table").get_by_text("✗")).to_have_count(5)
+    expect(page.get_by_role("table", name="Verdict at each level").get_by_text("✗")).to_have_count(5)
     expect(page.locator(".cm-lint-marker-error")).to_have_count(1)
 
 
