@@ -136,7 +136,7 @@ COLD = (
     ("/subjects/orders-value?view=references", "no references in either direction"),
     ("/subjects/orders-value?view=askers", "Who asks"),
     ("/subjects/orders-value?view=usage", "id 3 in the context"),
-    ("/subjects/orders-value?view=details", "No resource is associated with it"),
+    ("/subjects/orders-value?view=details", "No associations"),
     ("/subjects/orders-value?view=settings", "Alias of this subject"),
     ("/subjects/orders-value?at=4", '"type"'),
 )  # fmt: skip
