@@ -121,10 +121,9 @@ def committed(servers: str, topic: str, partitions: int) -> Iterator[Message]:
             for message in consumer.consume(1_000, 5.0):
                 if (error := message.error()) is None:
                     yield message
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    ended.add(message.partition())
                 else:
-                    assert not error.fatal(), error  # any other is tried again
+                    assert error.code() == KafkaError._PARTITION_EOF, error
+                    ended.add(message.partition())
     finally:
         consumer.close()
 
