@@ -34,7 +34,7 @@ from registry.domain.log_format.values import schema_value  # noqa: E402
 from registry.domain.model import Subject  # noqa: E402
 from registry.domain.schemas import FORMATS  # noqa: E402
 from registry.log.embedded.log import EmbeddedLog  # noqa: E402
-from tests.support.running import Registry, children_of, free_port  # noqa: E402, children_of
+from tests.support.running import Registry, children_of, free_port, until  # noqa: E402
 
 FIELDS = 30
 _UNITS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
@@ -213,6 +213,8 @@ def run(given: argparse.Namespace, folder: Path) -> None:
     began = time.monotonic()
     registry = Registry(data, *flags).wait()
     print(f"started again over the full store: ready in {time.monotonic() - began:.2f} s")
+    until(lambda: httpx.get(f"{registry.url}/node").json()["search"]["built"] == 1, 600, "the index of words")
+    print(f"the index of words complete after {time.monotonic() - began:.0f} s")
     body = httpx.get(f"{registry.url}/schemas/ids/{given.schemas // 2}").content
     small = httpx.get(f"{registry.url}/schemas/ids/{given.schemas * 3 // 2}").content
     few = folder / "small"
