@@ -154,6 +154,8 @@ def test_a_new_subject_takes_few_calls_in_few_modules(
         file, function, _ = what.split(" ")
         files[file] += count
         assert function != "WebhookSender._look", "no webhook is registered"
-    # 592 on a calm machine; timers, and writes by the write thread, add some where others are busy.
-    assert files.total() / EACH <= 640
+    # A request whose head and body arrive apart is read in more calls; that is up to the machine.
+    parts = sum(count for file, count in files.items() if not file.startswith("http1/"))
+    # 596 on a calm machine; timers, and writes by the write thread, add some where others are busy.
+    assert parts / EACH <= 640
     assert sum(count >= EACH for count in files.values()) <= 110
