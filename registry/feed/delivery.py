@@ -171,7 +171,7 @@ class CatchingUp:
             return
         begin = listener.position
         try:
-            found, end = await self._tail.after(begin)
+            found, end = ([], begin) if self._is_at_end(begin) else await self._tail.after(begin)
         except RegistryError as error:
             if error.code == EVENTS_DELETED.code:
                 listener.stream.end()  # it gets the error when it resumes
@@ -186,12 +186,16 @@ class CatchingUp:
         if framed:
             listener.stream.write(framed)
         listener.position = end
-        if self._tail.pulling and end == self._tail.end:
+        if self._is_at_end(end):
             self._live.join(listener)
         elif end == begin:
             self._wait_ahead(listener)
         else:
             self._queue.append(listener)
+
+    def _is_at_end(self, position: int) -> bool:
+        """Return true if the next events that are pulled begin at a position."""
+        return self._tail.pulling and position == self._tail.end
 
     def _frame_page(self, listener: Listener, found: Sequence[Entry], end: int) -> bytes:
         """Return the events of a page that a listener sees, as they are written."""

@@ -125,7 +125,8 @@ class Tail:
 
         Raises as :meth:`Source.events`.
         """
-        if self.pulling and self._ring.covers(position):
+        # What was applied just now has not been pulled yet, and nothing has when pulling has just begun.
+        if self.pulling and self._ring.begin <= position < self._ring.end:
             return self._ring.since(position)
         if position >= self._source.applied():
             return [], position

@@ -246,6 +246,15 @@ async def test_nothing_is_asked_of_the_source_until_somebody_listens() -> None:
 
 
 @in_loop
+async def test_a_poll_gets_what_was_applied_though_it_has_not_been_pulled_yet() -> None:
+    source = ListSource(10)
+    with feeding(source) as hub:
+        hub.attach(ListStream(), subscription(), 10)  # pulling begins at 0, and has not yet had a turn
+        found, position = await hub.poll(subscription(), 0, limit=50, wait_s=0.0)
+        assert (len(found), position) == (10, 10)
+
+
+@in_loop
 async def test_a_poll_waits_for_the_next_event_that_it_wants() -> None:
     source = ListSource(11)
     with feeding(source) as hub:

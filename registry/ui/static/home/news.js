@@ -13,7 +13,6 @@ import { storeVisit, storedVisit, summaryOf, visitAt } from "./since.js";
 const PAGE = 1000; // the most events of one answer, and offsets of the log that are looked at
 const FIRST_VISIT = 100; // offsets that are shown to somebody who was never here
 const EVENTS_MAX = 10_000;
-const WAIT_MS = 1000;
 
 export function News({ principal }) {
   const [round, setRound] = useState(0);
@@ -85,9 +84,7 @@ async function eventsFrom(after, seen, signal) {
   let next = after;
   try {
     while (next < seen - 1) { // once, but for records that are several events
-      // A node that has only begun to follow the log answers without events if the request does not wait.
-      const wait = next === after ? WAIT_MS : undefined;
-      const page = await get("/changes", { query: { after: next, limit: PAGE, wait_ms: wait }, signal });
+      const page = await get("/changes", { query: { after: next, limit: PAGE }, signal });
       events.push(...page.events);
       if (page.next <= next) break;
       next = page.next;
