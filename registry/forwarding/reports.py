@@ -78,6 +78,7 @@ class Reports:
         # Node ids, the one that was asked least recently first.
         self._turns: list[str] = []
         self._heard: dict[str, _Heard] = {}
+        self._taken = asyncio.Event()
 
     def others(self) -> list[Report]:
         """Return the newest report of each other node that was heard of lately."""
@@ -116,6 +117,12 @@ class Reports:
                 self._heard[report.node] = _Heard(report.body, at, report.peer)
         while len(self._heard) > NODES_MAX:
             del self._heard[min(self._heard, key=lambda node: self._heard[node].at)]
+        self._taken.set()
+
+    async def news(self) -> None:
+        """Return when reports were taken since the last call; for one caller."""
+        await self._taken.wait()
+        self._taken.clear()
 
 
 class Reporting:

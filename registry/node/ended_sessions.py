@@ -2,6 +2,7 @@
 
 Each host has the sessions that were ended on it. Its node reports them to the other nodes, also to those that
 it hears of later, for as long as they count; so a cookie that was signed out anywhere is soon refused on all.
+It looks for new ones whenever it hears of other nodes, every few seconds, and never without them.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ import msgspec
 from registry.domain.errors import UNAVAILABLE
 from registry.security.authentication.sessions import ENDED_MAX, WHOLE_S, EndedSessions
 
-EVERY_S: Final = 0.5
 # After this time a node that did not answer is asked again.
 AGAIN_S: Final = 5.0
 _ID_BYTES: Final = 16
+# The times of files advance in steps, shorter than this.
+_STEP_S: Final = 1.0
 # Ids, and until when each counts, in seconds since 1970.
 _Ends = dict[bytes, float]
 _encode = msgspec.msgpack.Encoder().encode
@@ -70,10 +72,15 @@ class SharedEnds:
         await asyncio.to_thread(self._add, new)
         return b""
 
-    async def share(self, others: Callable[[], Iterable[Heard]], ask: Ask) -> None:
-        """Report to the ``others``, by ``ask``, what was ended here and they lack, until cancelled."""
+    async def share(
+        self, others: Callable[[], Iterable[Heard]], news: Callable[[], Awaitable[None]], ask: Ask
+    ) -> None:
+        """Report to the ``others``, by ``ask``, what was ended here and they lack, until cancelled.
+
+        ``news`` returns when others were heard of again.
+        """
         while True:
-            await asyncio.sleep(EVERY_S)
+            await news()
             try:
                 self._look()
                 if self._own:
@@ -89,7 +96,8 @@ class SharedEnds:
         """Find what was ended here since the last look, and forget what would have expired."""
         state, now = self._ended.state(), self._clock()
         if state != self._state:
-            self._state = state
+            # What is added within one step of the time changes no state: another look finds that.
+            self._state = state if now - state / 1e9 > _STEP_S else 0
             self._own = {
                 session: until
                 for session, until in self._ended.current().items()

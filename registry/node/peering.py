@@ -57,7 +57,8 @@ async def start_peer_endpoint(
         why = error.strerror or error
         raise ListenError(f"cannot serve peers at {host}:{port}: {why}; see peer_listen") from error
     await peers.start(listener)
-    peers.keep(ends.share(peers.reports.others, partial(peers.ask_all, ENDED_SESSIONS)))
+    reports = peers.reports
+    peers.keep(ends.share(reports.others, reports.news, partial(peers.ask_all, ENDED_SESSIONS)))
     if settings.peer_secret_file:
         secrets = WatchedFile(
             settings.peer_secret_file, _parse, changed=lambda: peers.use_secrets(secrets.value)

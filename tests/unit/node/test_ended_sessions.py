@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import time
 from collections.abc import Collection
@@ -13,6 +14,7 @@ import msgspec
 import pytest
 
 from registry.domain.errors import RegistryError
+from registry.forwarding.reports import Report, Reports
 from registry.node import ended_sessions
 from registry.node.ended_sessions import SharedEnds
 from registry.security.authentication.sessions import ENDED_MAX, EndedSessions
@@ -77,6 +79,37 @@ def test_all_other_nodes_learn_once_what_was_ended_here_also_those_that_were_awa
         nodes.nodes["n3"] = Node(tmp_path / "n3")
         await nodes.share("n0")
         assert nodes.knowing(ended) == {*nodes.nodes}
+
+    asyncio.run(main())
+
+
+def test_a_node_looks_when_it_hears_of_others_and_has_no_timer(tmp_path: Path) -> None:
+    nodes, first, second = Nodes(tmp_path, 2), secrets.token_bytes(16), secrets.token_bytes(16)
+    here, reports = nodes.nodes["n0"], Reports("n0")
+
+    async def main() -> None:
+        told = asyncio.Event()
+
+        async def ask(body: bytes, others: Collection[str]) -> dict[str, bytes | None]:
+            try:
+                return await nodes.ask(body, others)
+            finally:
+                told.set()
+
+        sharing = asyncio.create_task(here.shared.share(reports.others, reports.news, ask))
+        for ended in (first, second):
+            told.clear()
+            before = here.ended.state()
+            here.ended.add(ended, SOON)
+            if before:  # within one step of the file system's time
+                os.utime(tmp_path / "n0", ns=(before, before))
+            reports.take(msgspec.msgpack.encode([Report("n1", b"")]))
+            async with asyncio.timeout(30):
+                await told.wait()
+            assert nodes.knowing(ended) == {"n0", "n1"}
+        timers = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]
+        assert all(each.cancelled() for each in timers)
+        sharing.cancel()
 
     asyncio.run(main())
 
