@@ -108,8 +108,9 @@ OPERATIONS = (
 
 AUDIT_MAX, AUDIT_USUAL = 500, 100
 _OUTCOMES = ("", "done", "refused", "unknown")
-_encode_rest = msgspec.json.Encoder().encode
-_decode_rest = msgspec.json.Decoder(dict[str, Position]).decode
+# Unlike those of JSON, integers of MessagePack are never too large for nodes to send on.
+_encode_rest = msgspec.msgpack.Encoder().encode
+_decode_rest = msgspec.msgpack.Decoder(dict[str, Position | None]).decode
 
 
 async def list_audit(call: Call, backend: Backend) -> Answer:
@@ -139,7 +140,7 @@ def _audit_time(name: str, text: str) -> str:
         raise BAD_REQUEST(f"{name} is no time of this calendar") from None
 
 
-def _positions(cursor: str) -> dict[str, Position]:
+def _positions(cursor: str) -> dict[str, Position | None]:
     try:
         return _decode_rest(base64.b64decode(cursor, b"-_", validate=True)) if cursor else {}
     except (binascii.Error, msgspec.DecodeError, ValueError):

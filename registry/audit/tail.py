@@ -16,7 +16,7 @@ import msgspec
 # What one request reads of the file, and of one entry.
 BYTES_MAX: Final = 4 << 20
 _BLOCK_BYTES: Final = 128 << 10
-# A time is looked for by halves until so few bytes are left.
+# A time is looked for by halves until so few bytes are left. By so much an entry may stand out of order.
 _NEAR_BYTES: Final = 64 << 10
 # Parameters of queries whose texts can be sensitive: a read that was refused names what it looked for.
 _MASKED: Final = ("value", "query")
@@ -69,8 +69,8 @@ class AuditQuery(msgspec.Struct, frozen=True):
 
     wanted: AuditFilter
     limit: int
-    # Where to continue on each node, by its id; empty: at the newest entries of all.
-    positions: dict[str, Position] = {}
+    # Where to continue on each node, by its id; ``None``: at its newest entry. Empty: so on all nodes.
+    positions: dict[str, Position | None] = {}
 
 
 class Destination(NamedTuple):
@@ -97,7 +97,7 @@ class AuditEntries(msgspec.Struct, frozen=True):
 
     entries: list[dict[str, Any]]
     # Where to continue, as in :class:`AuditQuery`; empty: nothing older is there.
-    rest: dict[str, Position]
+    rest: dict[str, Position | None]
     nodes: list[NodeAudit]
     # URLs of the nodes that did not answer.
     missing: list[str]
@@ -135,16 +135,18 @@ def read_tail(path: Path, wanted: AuditFilter, limit: int, begin: Position | Non
         if begin is None and wanted.until:
             end = _end_before(file, end, wanted.until)
         entries: list[AuditEntry] = []
-        oldest, rest = "", end
+        oldest, rest, stop = "", end, 0
         for at, text in _lines_before(file, end):
+            if at < stop:
+                return AuditPage(entries, Position(state.st_ino, end), None, oldest)
             rest = at
             try:
                 line = _decode_line(text)
             except (msgspec.DecodeError, UnicodeDecodeError):
                 continue  # torn by a full disk
             oldest = line.time
-            if line.time < wanted.since:
-                return AuditPage(entries, Position(state.st_ino, end), None, oldest)
+            if line.time < wanted.since:  # a newer one may stand a little before it, see below
+                stop = max(stop, at - _NEAR_BYTES)
             if _passes(line, wanted):
                 entries.append(AuditEntry(line.time, Position(state.st_ino, at), _members(text)))
                 if len(entries) == limit:
@@ -161,6 +163,7 @@ def _passes(line: _Line, wanted: AuditFilter) -> bool:
         and wanted.operation.lower() in line.operation.lower()
         and line.subject.startswith(wanted.subject)
         and (not wanted.outcome or line.outcome == wanted.outcome)
+        and line.time >= wanted.since
         and (not wanted.until or line.time < wanted.until)
     )
 

@@ -22,6 +22,7 @@ from registry.audit.tail import (
     AuditQuery,
     Destination,
     NodeAudit,
+    Position,
     Rotated,
     read_tail,
 )
@@ -66,16 +67,21 @@ class AuditTails:
         parts = {here.node: own, **{node: each for node, each in found.items() if each is not None}}
         # A node with a new data folder has another id; the former one is known for some time.
         answered = {self.url_of(node) for node, each in found.items() if each is not None}
-        missing = sorted({self.url_of(node) for node in found} - answered)
-        return _union_of(
-            parts, query, missing, lambda node: here.url if node == here.node else self.url_of(node)
-        )
+        silent = {node: url for node in found if (url := self.url_of(node)) not in answered}
+        together = _union_of(
+            parts, query, sorted({*silent.values()}),
+            lambda node: here.url if node == here.node else self.url_of(node),
+        )  # fmt: skip
+        if together.rest:  # they are asked again; not for ever, once the others have nothing older
+            begun = query.positions
+            together.rest.update({node: begun.get(node) for node in silent if not begun or node in begun})
+        return together
 
     async def _find(self, query: AuditQuery) -> _Part:
-        destination, begin = _destination_of(self._setting), query.positions.get(self._identity().node)
-        if destination.kind != "file" or (query.positions and begin is None):
+        destination, node = _destination_of(self._setting), self._identity().node
+        if destination.kind != "file" or (query.positions and node not in query.positions):
             return _Part(destination, _EMPTY)  # nothing can be read, or nothing older is there
-        path = Path(self._setting)
+        path, begin = Path(self._setting), query.positions.get(node)
         try:
             page = await asyncio.to_thread(read_tail, path, query.wanted, query.limit, begin)
         except FileNotFoundError:
@@ -107,7 +113,7 @@ def _union_of(
     counts: dict[str, int] = {}
     for _, node, _, entry in found:
         taken[node], counts[node] = entry, counts.get(node, 0) + 1
-    rest = {}
+    rest: dict[str, Position | None] = {}
     for node, part in parts.items():
         all_taken = counts.get(node, 0) == len(part.page.entries)
         left = taken[node].position if node in taken else part.page.begin

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
@@ -257,6 +258,7 @@ def test_entries_are_read_back_by_administrators_with_filters_and_a_cursor() -> 
             "until=99999999999999999",
             "cursor=x",
             "cursor=eA",
+            "cursor=" + base64.urlsafe_b64encode(b'{"n1":[7,' + b"9" * 30 + b"]}").decode(),
         )
         for query in (*bad, "cursor=eA=="):
             assert api.request("GET", f"/admin/audit?{query}", user="admin").error[:2] == (400, 400), query

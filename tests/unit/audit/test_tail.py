@@ -55,6 +55,16 @@ def test_filters_leave_out_all_others(log: Path, wanted: AuditFilter, found: lis
     assert times(read_tail(log, wanted, 100)) == [f"00:0{each}" for each in found]
 
 
+def test_what_stands_a_little_before_an_older_entry_is_found(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.write_bytes(b"".join(entry(each) for each in (9, 1, 7, 5, 8)))
+    wanted = AuditFilter(since="2026-01-01T00:00:06.000Z")
+    monkeypatch.setattr(tail, "_NEAR_BYTES", len(entry(1)))
+    page = read_tail(log, wanted, 100)
+    assert (times(page), page.rest) == (["00:08", "00:07"], None)
+
+
 def test_what_is_read_at_once_is_bounded_and_nothing_is_lost_between(
     log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,6 +77,22 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert named["n4"] == ("file", "", False)
 
 
+def test_a_node_that_answers_late_is_continued_where_it_was(tmp_path: Path) -> None:
+    cluster = Cluster(write(tmp_path / "a", *range(1, 9)), write(tmp_path / "b", 10, 11, 12, 13))
+    cluster.silent = {1}
+    pages = [cluster.entries(2)]
+    assert pages[0].missing == ["n1"]
+    for silent in (set(), {1}, set()):
+        cluster.silent = silent
+        pages.append(cluster.entries(2, pages[-1].rest))
+    assert [shown(each) for each in pages] == [
+        ["h0 08", "h0 07"], ["n1 13", "n1 12"], ["h0 06", "h0 05"], ["n1 11", "n1 10"]
+    ]  # fmt: skip
+    cluster.silent = {1}
+    last = cluster.entries(100, pages[2].rest)
+    assert (shown(last), last.missing, last.rest) == ([f"h0 0{each}" for each in (4, 3, 2, 1)], ["n1"], {})
+
+
 def test_a_node_whose_file_was_rotated_says_so_and_the_others_go_on(tmp_path: Path) -> None:
     cluster = Cluster(write(tmp_path / "a", 1, 4), write(tmp_path / "b", 2, 3))
     first = cluster.entries(2)
