@@ -81,7 +81,8 @@ def _answer(asked: WorkRequest, parser: Parser) -> WorkResult:
             for each in parts:
                 if each.other is None:
                     found[each] = _answer_one(each, parser.read, Budget(math.inf))
-            sources = {source for _, each in pairs for source in (each.source, each.other)}
+            parsed = [each for _, each in pairs if each.needs_schemas]
+            sources = {source for each in parsed for source in (each.source, each.other)}
             read = {source: _read(source, parser) for source in sources if source is not None}
         if pairs:
             began = time.process_time()

@@ -112,7 +112,7 @@ class SchemaQuery(NamedTuple):
     @property
     def needs_schemas(self) -> bool:
         """True if the sources are parsed for it."""
-        return not self.reads_texts or (self.what == "succession" and self.other is not None)
+        return not self.reads_texts or (self.what == "succession" and bool(dict(self.details)["readers"]))
 
     @property
     def key(self) -> SchemaQuery | bytes:

@@ -137,6 +137,15 @@ def test_what_takes_too_many_steps_is_refused_elsewhere_too() -> None:
         Elsewhere().run(lambda: querying.native(source, "s", "AVRO"))
 
 
+def test_texts_whose_fields_are_compared_are_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere, parsed = Elsewhere(), list[Source]()
+    monkeypatch.setattr(elsewhere.other, "parse", parsed.append)
+    new, old = Source("JSON", '{"properties":{"a":{"type":"string"}}}'), Source("JSON", "{}")
+    assert elsewhere.run(lambda: querying.field_differences(new, old, 10)).counts == (1, 0, 0)
+    assert elsewhere.run(lambda: querying.succession(new, old, (), "STRICT")).counts == (1, 0, 0)
+    assert parsed == []
+
+
 def test_what_takes_too_long_is_given_up() -> None:
     def unions(leaf: str) -> str:
         return '{"anyOf":[{"type":"null"},' * 1500 + f'{{"type":"{leaf}"}}' + "]}" * 1500
