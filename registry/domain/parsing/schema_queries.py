@@ -165,7 +165,7 @@ class SchemaAnswer(NamedTuple):
         said = self.value
         if type(said) is list:
             return sum(len(str(each)) for each in said)
-        return len(said) if type(said) is str else 0
+        return len(said) if type(said) is str else getattr(said, "characters", 0)
 
     def result(self) -> Any:
         """Return the value.

@@ -25,6 +25,8 @@ DOC_MAX: Final = 2_000
 TAGS_MAX: Final = 20
 # Symbols of an enum, or branches of a type, that are named.
 NAMED_MAX: Final = 20
+# Characters that take as much memory as a field without its texts.
+_FIELD_CHARACTERS: Final = 500
 # Levels of a nested type that are shown where it is used.
 DEPTH_MAX: Final = 6
 
@@ -34,6 +36,11 @@ class FieldPage(NamedTuple):
 
     fields: list[SchemaField]
     total: int
+
+    @property
+    def characters(self) -> int:
+        """Approximate length in characters, as memory counts it."""
+        return sum(map(_characters, self.fields))
 
 
 class FieldChange(NamedTuple):
@@ -60,6 +67,16 @@ class FieldDifferences(NamedTuple):
 
     counts: FieldCounts
     first: list[FieldChange]
+
+    @property
+    def characters(self) -> int:
+        """Approximate length in characters, as memory counts it."""
+        return sum(_characters(each) for pair in self.first for each in pair if each is not None)
+
+
+def _characters(field: SchemaField) -> int:
+    _, path, name, shown, default, doc, tags, _ = field
+    return _FIELD_CHARACTERS + sum(map(len, (path, name, shown, default or "", doc, *tags)))
 
 
 def field_differences(old: Sequence[SchemaField], new: Sequence[SchemaField], most: int) -> FieldDifferences:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -15,6 +16,7 @@ from registry.domain.parsing.querying import (
     Unanswered,
     canonical,
     equivalent,
+    field_differences,
     first,
     pause,
     together,
@@ -38,6 +40,18 @@ def test_what_is_remembered_costs_nothing() -> None:
     parser = Parser()
     parser.read(RECORD)
     assert parser.attempt(canonical(RECORD), 0, 0) == TEXT
+
+
+def test_memory_counts_what_an_answer_shows_of_each_field() -> None:
+    """Paths repeat the names of what they lead through, so an answer may be much longer than its texts."""
+    fields = ",".join(f'{{"name":"f{number}","type":"int"}}' for number in range(100))
+    inner = f'{{"type":"record","name":"I","fields":[{fields}]}}'
+    wide = f'{{"type":"record","name":"R","fields":[{{"name":"{"n" * 400}","type":{inner}}}]}}'
+    steps = partial(field_differences, Source("AVRO", wide), INT, 1000)
+    for bytes_max, is_kept in ((80_000, False), (800_000, True)):
+        parser = Parser(bytes_max)
+        assert not isinstance(parser.attempt(steps(), len(wide) + 5, 0), Unanswered)
+        assert isinstance(parser.attempt(steps(), 0, 0), Unanswered) != is_kept
 
 
 def in_a_row(characters: int, *directions: int) -> Unanswered:
