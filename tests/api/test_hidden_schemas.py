@@ -169,6 +169,25 @@ def test_who_may_write_but_not_read_gets_no_text_of_earlier_versions(api: Permit
             assert {each["old"] for each in reply.json["changes"]} == {None}
 
 
+def test_versions_are_not_compared_by_schemas_that_may_not_be_read(api: PermittingApi, kind: str) -> None:
+    api.request("PUT", "/config/shop-order", {"compatibility": "NONE"})
+    assert api.request("POST", "/subjects/shop-order/versions", incompatible(kind)).json["version"] == 2
+    api.request("PUT", "/config/shop-order", {"compatibility": "BACKWARD"})
+    of_erin, of_bob = (
+        api.request("GET", "/subjects/shop-order/versions/2/explain", user=user) for user in ("erin", "bob")
+    )
+    assert b"iban" in of_erin.body
+    assert b"iban" not in of_bob.body
+    assert of_bob.error[:2] == (422, 42201)
+    # The verdict is remembered by now, but not for whoever may not know of it.
+    of_erin, of_bob = (
+        api.request("GET", "/subjects/shop-order/timeline", user=user).json["versions"][0]
+        for user in ("erin", "bob")
+    )
+    assert of_erin.pop("compatible") is False
+    assert of_bob == of_erin
+
+
 def test_tags_make_no_version_of_a_schema_that_refers_to_one_that_may_not_be_read(
     api: PermittingApi,
 ) -> None:

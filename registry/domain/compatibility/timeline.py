@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -17,7 +18,7 @@ from registry.domain.queries.scope import Config
 from registry.domain.queries.versions import Registered
 from registry.domain.queries.walks import Search
 from registry.domain.rows.view import View
-from registry.domain.schemas import STRICT, InvalidSchema
+from registry.domain.schemas import FORMATS, STRICT, InvalidSchema
 
 from .results import READERS
 
@@ -88,24 +89,34 @@ def find_successions(page: TimelinePage, config: Config) -> Querying[list[Succes
 
 
 def _succession(new: TimelineVersion, old: TimelineVersion | None, config: Config) -> Querying[Succession]:
-    if new.source is None or (old is not None and old.source is None):
-        return UNKNOWN
+    if old is None:
+        return (yield from _count_fields(new))
     readers: Sequence[str] = READERS[config.compatibility_level or "NONE"]
-    if old is None or old.source is None:
-        return (yield from _ask(new.source, None, (), STRICT))
-    if old.source.schema_type != new.source.schema_type:
-        found = yield from _ask(new.source, None, (), STRICT)
-        return Succession(None, found.tags, False if readers else None)
     if not _are_compared(new.found, old.found, config):
         readers = ()
-    return (yield from _ask(new.source, old.source, readers, config.compatibility_policy or STRICT))
+    if _type_of(old) != _type_of(new):
+        found = yield from _count_fields(new)
+        return Succession(None, found.tags, False if readers else None)
+    if readers and new.source is not None and old.source is not None:
+        policy = config.compatibility_policy or STRICT
+        with suppress(InvalidSchema):  # one of them is no schema any more
+            return (yield from querying.succession(new.source, old.source, readers, policy))
+    return (yield from _count_fields(new, old))
 
 
-def _ask(new: Source, old: Source | None, readers: Sequence[str], policy: str) -> Querying[Succession]:
-    try:
-        return (yield from querying.succession(new, old, readers, policy))
-    except InvalidSchema:
+def _count_fields(new: TimelineVersion, old: TimelineVersion | None = None) -> Querying[Succession]:
+    """Return what the texts alone say, whatever became of the schemas that they refer to."""
+    if _type_of(new) not in FORMATS:
         return UNKNOWN
+    return (yield from querying.succession(_text_of(new), old and _text_of(old), (), STRICT))
+
+
+def _text_of(version: TimelineVersion) -> Source:
+    return Source(_type_of(version), entities.text(version.found.row))
+
+
+def _type_of(version: TimelineVersion) -> str:
+    return entities.schema_type(version.found.row)
 
 
 def _are_compared(new: Registered, old: Registered, config: Config) -> bool:

@@ -24,6 +24,7 @@ from registry.domain.schemas import (
 from registry.domain.schemas.lint import findings
 
 if TYPE_CHECKING:
+    from registry.domain.schemas import SchemaField
     from registry.domain.schemas.fields import FieldCounts, FieldDifferences, FieldPage
     from registry.domain.schemas.logical.findings import Report
 
@@ -307,11 +308,13 @@ def _counts(new: Source, old: Source | None) -> tuple[FieldCounts | None, tuple[
         fields_of,
     )
 
-    try:
-        after = fields_of(FORMATS[new.schema_type], new.text)
-        before = [] if old is None else fields_of(FORMATS[old.schema_type], old.text)
-    except InvalidSchema:
-        return None, ()
+    def find_fields(source: Source) -> list[SchemaField] | None:
+        try:
+            return fields_of(FORMATS[source.schema_type], source.text)
+        except InvalidSchema:
+            return None
+
+    after, before = find_fields(new), [] if old is None else find_fields(old)
     names = sorted({tag for each in after or () for tag in each.tags})[:TAGS_MAX]
     tags = tuple(cut(each, TYPE_MAX) for each in names)
     if after is None or before is None:
