@@ -141,9 +141,8 @@ def _timeline_row(entry: TimelineEntry) -> tuple[str, ...]:
     fields = " ".join(f"{sign}{count}" for sign, count in signs if count)
     verdicts = {True: "compatible", False: "breaking", None: ""}
     marks = [f"was {entry['previousType']}"] if "previousType" in entry else []
-    marks += [f"deleted by {entry['deletedBy']}" if "deletedBy" in entry else "soft-deleted"] * entry[
-        "deleted"
-    ]
+    if entry["deleted"]:
+        marks.append(f"deleted by {entry['deletedBy']}" if "deletedBy" in entry else "soft-deleted")
     marks += [f"{entry['rules']} rules"] if entry.get("rules") else []
     marks += entry.get("tags", [])
     return (
