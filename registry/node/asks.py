@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from itertools import chain, islice
@@ -70,9 +70,9 @@ class Asking:
         self._thread = ThreadPoolExecutor(1, "asks")
         self._waiting, self._closed = 0, False
         self._opened: AskStore | None = None
-        # Asks the other nodes, by id, and returns the URL of one; set where peers are served.
+        # Asks the other nodes, by id; returns those without an answer, with URLs. Set by who serves peers.
         self.ask_others: Callable[[bytes], Awaitable[dict[str, bytes | None]]] = _no_others
-        self.url_of: Callable[[str], str] = str
+        self.without_answer: Callable[[Mapping[str, object | None]], dict[str, str]] = lambda _: {}
 
     @property
     def other(self) -> int:
@@ -134,14 +134,12 @@ class Asking:
         own, others = await asyncio.gather(self._find(names), self.ask_others(_encode(names)))
         found = {node: _decode_part(body) for node, body in others.items()}
         parts = [own, *(each for each in found.values() if each is not None)]
-        # A node with a new data folder has another id; the former one is known for some time.
-        answered = {self.url_of(node) for node, part in found.items() if part is not None}
         return Askers(
             asks=_together(parts, wanted),
             since=max(each.since for each in parts),
             other=sum(each.other for each in parts),
             more=sum(each.more for each in parts),
-            missing=sorted({self.url_of(node) for node in found} - answered),
+            missing=sorted({*self.without_answer(found).values()}),
         )
 
     async def _find(self, names: list[str]) -> LocalAsks:

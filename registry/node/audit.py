@@ -7,7 +7,7 @@ are. What cannot be read back, standard output or a topic, is named instead.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -51,9 +51,11 @@ class AuditTails:
         """``destination``: the setting ``audit_log``; ``identity`` returns that of this node."""
         self._setting = destination
         self._identity = identity
-        # Asks the other nodes, by id, and returns the URL of one; set where peers are served.
+        # Asks the other nodes, by id; returns the URL of one; returns those without an answer and their URLs.
+        # Set by who serves peers.
         self.ask_others: Callable[[bytes], Awaitable[dict[str, bytes | None]]] = _no_others
         self.url_of: Callable[[str], str] = str
+        self.without_answer: Callable[[Mapping[str, object | None]], dict[str, str]] = lambda _: {}
 
     async def answer_peer(self, body: bytes) -> bytes:
         """Return what this node has found, for another one. Raises ``msgspec.DecodeError``."""
@@ -65,9 +67,7 @@ class AuditTails:
         found = {node: _read(body) for node, body in others.items()}
         here = self._identity()
         parts = {here.node: own, **{node: each for node, each in found.items() if each is not None}}
-        # A node with a new data folder has another id; the former one is known for some time.
-        answered = {self.url_of(node) for node, each in found.items() if each is not None}
-        silent = {node: url for node in found if (url := self.url_of(node)) not in answered}
+        silent = self.without_answer(found)
         together = _union_of(
             parts, query, sorted({*silent.values()}),
             lambda node: here.url if node == here.node else self.url_of(node),

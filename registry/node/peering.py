@@ -69,7 +69,8 @@ async def start_peer_endpoint(
     node.watchers, node.peer_problems = peers.watchers, peers.problems
     cluster.others = peers.reports.others
     node.asks.ask_others = partial(peers.ask_all, ASKS)
-    node.asks.url_of = node.audit.url_of = cluster.url_of
+    node.asks.without_answer = node.audit.without_answer = cluster.without_answer
+    node.audit.url_of = cluster.url_of
     node.audit.ask_others = partial(peers.ask_all, AUDIT)
     node.primary_unreachable = lambda: peers.forwarding.last_error
     if host in ANY_HOST:

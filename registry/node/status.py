@@ -11,7 +11,7 @@ The cluster is this node's own report, those of the other nodes, and the primari
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -231,6 +231,17 @@ class ClusterView:
     def url_of(self, node: str) -> str:
         """Return the URL of another node, by its id; the id itself if it is unknown."""
         return next((each.url for each in self._all_reports() if each.node == node), node)
+
+    def without_answer(self, answers: Mapping[str, object | None]) -> dict[str, str]:
+        """Return the nodes whose answer is ``None``, with their URLs.
+
+        A node with a new data folder has another id. All nodes, even that node itself, know its former id for
+        some time; nothing answers to it.
+        """
+        answered = {self.url_of(node) for node, answer in answers.items() if answer is not None}
+        answered.add(self._node.identity.url)
+        silent = {node: self.url_of(node) for node, answer in answers.items() if answer is None}
+        return {node: url for node, url in silent.items() if url not in answered}
 
     def _all_reports(self) -> Iterable[NodeReport]:
         return filter(None, map(_read, self.others()))

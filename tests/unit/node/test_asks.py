@@ -301,7 +301,8 @@ def test_other_nodes_are_asked_and_those_that_do_not_answer_are_named(tmp_path: 
             node.mkdir()
         await one.add(Asks(day, [ask(BILLING, "id 1 .", 1, day)], other=1))
         await two.add(Asks(day, [ask(BILLING, "id 1 .", 2, day), ask(REPORTS, "id 1 .", 1, day)], other=2))
-        one.ask_others, one.url_of = others, "http://{}".format
+        one.ask_others = others
+        one.without_answer = lambda answers: {node: f"http://{node}" for node in answers if not answers[node]}
         found = await one.askers(AskersOf(subject="s"))
         assert {(each.asker, each.requests) for each in found.asks} == {(BILLING, 3), (REPORTS, 1)}
         assert (found.other, found.since) == (3, day)

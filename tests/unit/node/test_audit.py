@@ -23,6 +23,7 @@ class Cluster:
             self.nodes.append(AuditTails(setting, lambda identity=identity: identity))
         for number, node in enumerate(self.nodes):
             node.ask_others = lambda body, number=number: self._ask(number, body)
+            node.without_answer = lambda answers: {node: node for node in answers if answers[node] is None}
         self.silent: set[int] = set()
 
     async def _ask(self, asking: int, body: bytes) -> dict[str, bytes | None]:
