@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,6 @@ from registry.domain.lookup.search import KINDS
 from registry.domain.model import DEFAULT_CONTEXT, ID_MAX, Subject
 from registry.domain.queries import entities, lists, subject_list, versions
 from registry.domain.queries.associations import AssociationRules
-from registry.domain.queries.candidates import Owners
 from registry.domain.queries.id_space import IdUsage, id_space, id_usage
 from registry.domain.queries.lists import Listed
 from registry.domain.queries.subject_ids import Place
@@ -43,7 +43,7 @@ from .parameters import (
     words,
 )
 from .permissions import ADMINS, OPEN, SHOWN
-from .search import Words, find_owners, wanted_kinds, wanted_words
+from .search import WordOwners, Words, find_owners, wanted_kinds, wanted_words
 
 
 def list_schemas(call: Call, view: View) -> Listing[Listed]:
@@ -189,10 +189,11 @@ SORT = word(
     "newest schemas of each context first",
     SORTS[0],
 )
+CUT = (b"warning", b'299 - "There may be more subjects with these words; use more words, or longer ones"')
 _KINDS: dict[bool, tuple[type, ...]] = {False: (str,), True: (str, int, int, int)}
 
 
-def list_subjects(index: Words | None, call: Call) -> Listing[Any] | PendingSearch[Owners]:
+def list_subjects(index: Words | None, call: Call) -> Listing[Any] | PendingSearch[WordOwners]:
     """``GET /subjects``: names, or with ``detail`` an object each."""
     args = call.args
     if args[SORT.name] not in SORTS:
@@ -220,8 +221,13 @@ def list_subjects(index: Words | None, call: Call) -> Listing[Any] | PendingSear
 
     return PendingSearch(
         lambda _: find_owners(index, query, kinds),
-        lambda _, owners: _listing(call, chosen._replace(owners=owners)),
+        lambda _, found: _listing_of_words(call, chosen, found),
     )
+
+
+def _listing_of_words(call: Call, chosen: subject_list.Filter, found: WordOwners) -> Listing[Any]:
+    listing = _listing(call, chosen._replace(owners=found.owners))
+    return replace(listing, headers=(*listing.headers, CUT)) if found.cut else listing
 
 
 def _listing(call: Call, chosen: subject_list.Filter) -> Listing[Any]:

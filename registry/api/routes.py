@@ -83,7 +83,7 @@ _HEADERS: Json = {
         "schema": {"type": "integer", "format": "int64"},
     },
     "Warning": {
-        "description": "110: the log is unreachable, and the response may be stale",
+        "description": "110: the log is unreachable, and the response may be stale; 299: what the text says",
         "schema": {"type": "string"},
     },
     "X-Request-ID": {"description": "The request's, or a generated one", "schema": {"type": "string"}},

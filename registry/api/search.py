@@ -40,6 +40,9 @@ QUERY_MAX: Final = 500
 WORDS_MAX: Final = 12
 EXAMINED_MAX: Final = 20_000
 LOOKS_MAX: Final = 300_000
+# The same of a list that is filtered by words, which costs no more than a list of as many subjects.
+LISTED_MAX: Final = 100_000
+LIST_LOOKS_MAX: Final = 400_000
 # Subjects that are found in one view of the index.
 _AT_ONCE: Final = 100
 # Bytes of the schemas of a page, which are read to show where the words are.
@@ -64,7 +67,8 @@ class _Place(NamedTuple):
 class _Examination:
     """The part of the index that one request has examined."""
 
-    def __init__(self) -> None:
+    def __init__(self, examined_max: int, looks_max: int) -> None:
+        self._examined_max, self._looks_max = examined_max, looks_max
         # Subjects, and looks into the index for the parts that are done.
         self.examined = self.looks = 0
         # Not everything was examined, because the words are in too many names.
@@ -88,7 +92,8 @@ class _Examination:
                 if not found:
                     return None
         self.examined += len(found)
-        self.cut = self.cut or self.examined > EXAMINED_MAX or self.looks + matching.looks > LOOKS_MAX
+        is_over = self.examined > self._examined_max or self.looks + matching.looks > self._looks_max
+        self.cut = self.cut or is_over
         return found
 
 
@@ -96,7 +101,7 @@ class _Page(_Examination):
     """The subjects of a page, as they are found."""
 
     def __init__(self, limit: int) -> None:
-        super().__init__()
+        super().__init__(EXAMINED_MAX, LOOKS_MAX)
         self._limit = limit
         self._bytes = 0
         self.hits: list[tuple[int, Registered]] = []
@@ -230,24 +235,27 @@ def _find(
     return page
 
 
-def find_owners(index: Words, wanted: tuple[str, ...], kinds: tuple[str, ...]) -> Search[Owners]:
-    """Search for all subjects in which all words are found, as the index knows them.
+class WordOwners(NamedTuple):
+    """The subjects in which all words of a query are found."""
 
-    Raises 422 if there are too many, and 503 while the index is being built.
+    owners: Owners
+    # There may be more, because the words are in too many of them, or begin too many words.
+    cut: bool
+
+
+def find_owners(index: Words, wanted: tuple[str, ...], kinds: tuple[str, ...]) -> Search[WordOwners]:
+    """Search for the subjects in which all words are found, as the index knows them.
+
+    Raises 503 while the index is being built.
     """
-    matching, seen = Matching(wanted, kinds), _Examination()
+    matching, seen = Matching(wanted, kinds), _Examination(LISTED_MAX, LIST_LOOKS_MAX)
     owners: list[bytes] = []
     while (subjects := seen.next_subjects(index, matching)) is not None and not seen.cut:
         owners += (layout.scope_key(layout.VERSION, each)[1:] for each in subjects)
         yield
-    if seen.cut or matching.cut:
-        raise e.UNPROCESSABLE(
-            f"more than {EXAMINED_MAX} subjects have these words, or a word begins too many others: "
-            "use longer ones, or a kind"
-        )
     if not seen.state.complete:
         raise e.INDEX_INCOMPLETE()
-    return Owners(owners)
+    return WordOwners(Owners(owners), seen.cut or matching.cut)
 
 
 def _hit(each: Registered, matches: list[Match]) -> dict[str, Any]:

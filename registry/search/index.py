@@ -26,7 +26,7 @@ from registry.domain.rows.layout import VERSION
 from registry.store.layout import READERS_MAX, boot_id
 
 # Another one for each change of what is stored, or of what words are.
-FORMAT: Final = b"registrar-search 2"
+FORMAT: Final = b"registrar-search 3"
 _TABLES: Final = (b"words", b"subjects", b"meta")
 _FORMAT, _BOOT, _CLEAN, _PROGRESS = b"format", b"boot", b"clean", b"progress"
 _SUBJECT = struct.Struct(">I8sH")

@@ -240,10 +240,55 @@ def test_a_list_of_subjects_is_filtered_by_words(
     gate = RulesGate(rule("clerk", "reader", "a*"))
     with Api(api.backend, index=searching.index, gate=gate) as mine:
         assert mine.get("/subjects?query=email", authorization="clerk").json == ["a"]
-    monkeypatch.setattr("registry.api.search.EXAMINED_MAX", 3)
-    assert api.get("/subjects?query=email").error[:2] == (422, 422)
     with Api() as without:
         assert without.get("/subjects?query=a").error[:2] == (501, 501)
+
+
+def test_names_of_several_words_do_not_make_their_first_word_broad(
+    searching: Searching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api = searching.api
+    names = [f"topic-{at}a-value" for at in range(12)]
+    for name in names:
+        register(api, name, schema("R", "amount"))
+    searching.fill()
+    monkeypatch.setattr("registry.domain.lookup.matching.KEYS_MAX", 3)
+    for query in ("topic", "top", "value topic", "amount value"):
+        found = api.get(f"/search?query={quote(query)}&limit=5").json
+        assert (len(found["hits"]), found["cut"]) == (5, False), query
+        assert found["next"], query
+        listed = api.get(f"/subjects?query={quote(query)}")
+        assert sorted(listed.json) == sorted(names), query
+        assert "warning" not in listed.headers, query
+    for query in ("topic7", "topic7aval", "TOPIC-7a"):
+        assert api.get(f"/subjects?query={quote(query)}").json == ["topic-7a-value"], query
+
+
+def test_a_list_filtered_by_broad_words_has_the_first_subjects_and_says_that_there_may_be_more(
+    searching: Searching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api = searching.api
+    names = [f"topic-1{at:02}-value" for at in range(12)]
+    for name in names:
+        register(api, name, schema("R", "amount"))
+    searching.fill()
+    with monkeypatch.context() as patch:
+        patch.setattr("registry.domain.lookup.matching.KEYS_MAX", 3)
+        for detail in ("", "&detail=true"):
+            listed = api.get(f"/subjects?query=10{detail}")
+            assert [each["subject"] if detail else each for each in listed.json] == names[:3]
+            assert listed.headers["warning"].startswith('299 - "There may be more subjects')
+    # Of as many subjects as one request finds, those of whole looks into the index.
+    monkeypatch.setattr("registry.api.search._AT_ONCE", 2)
+    monkeypatch.setattr("registry.api.search.LISTED_MAX", 7)
+    listed = api.get("/subjects?query=amount")
+    assert (len(listed.json), "warning" in listed.headers) == (6, True)
+    pages, target = [], "/subjects?query=amount&limit=4"
+    while target:
+        page = api.get(target)
+        pages += page.json
+        target = page.headers.get("link", "").partition(">")[0][1:]
+    assert pages == listed.json
 
 
 def test_a_search_says_that_the_index_is_not_complete(searching: Searching) -> None:

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { marksOf, placeOf } from "../../registry/ui/static/editor/diagnostics.js";
 import { elementIn, partIn, pointed, wordIn } from "../../registry/ui/static/editor/positions.js";
 import { brokenTextIn, placeIn, reasonOf } from "../../registry/ui/static/editor/reason.js";
-import { choicesFound, choicesOf, noted, partsFound } from "../../registry/ui/static/palette/choices.js";
+import { choicesFound, choicesOf, noteOfFailure, noted, partsFound } from "../../registry/ui/static/palette/choices.js";
 import { askedBy, changeOf, ownersOf, usedIn } from "../../registry/ui/static/schema/answers.js";
 import { united } from "../../registry/ui/static/schema/changes.js";
 import { sidesOf } from "../../registry/ui/static/schema/field-sides.js";
@@ -65,6 +65,11 @@ test("the search box says what an answer leaves out", () => {
   const building = "The index is still being built (41 %); there may be more.";
   assert.equal(noteOf({ hits: [], complete: false, built: 0.416 }), building);
   assert.equal(noteOf({ next: "x", complete: false, built: 0.416 }), `There are more: type another word. ${building}`);
+});
+
+test("the search box says what cannot be searched", () => {
+  assert.match(noteOfFailure({ status: 422, message: "query has no word" }), /^Type letters or digits/);
+  assert.equal(noteOfFailure({ status: 503, message: "Not now" }), "Not now");
 });
 
 test("half of a character is found where it stands, and whole ones are none", () => {

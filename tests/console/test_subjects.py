@@ -280,6 +280,16 @@ def test_subjects_are_filtered_by_the_words_of_their_fields(subjects, watch) -> 
     expect(page.get_by_role("status").filter(has_text="No matching subjects")).to_be_visible()
 
 
+def test_a_list_by_broad_words_is_whole_or_says_that_there_may_be_more(subjects) -> None:
+    page = subjects("/subjects?words=value")
+    expect(count(page)).to_have_text(re.compile(f"^{COUNT:,} subjects$"))
+    note = page.get_by_text("There may be more subjects with these words")
+    expect(note).to_have_count(0)
+    page.get_by_label("Has words").fill("00")  # begins as many words as there are subjects
+    expect(note).to_be_visible()
+    expect(count(page)).to_have_text(re.compile(r"^[1-9][\d,]* subjects$"))
+
+
 def test_loading_a_long_list_can_be_stopped(opened) -> None:
     held: list[Route] = []
 

@@ -77,6 +77,8 @@ class RegistryClient:
 
     def __init__(self, addresses: Sequence[Address], tls: TlsFiles, timeout_s: float) -> None:
         self._transport = Transport(addresses, tls, timeout_s)
+        # What the newest page of a list says besides its items; empty: nothing.
+        self.warning = ""
         # The longest wait for an answer.
         self.timeout_s = timeout_s
 
@@ -157,6 +159,7 @@ class RegistryClient:
     ) -> tuple[list[Any], str]:
         """Return a page and the target that it links as the next one, empty if none."""
         answer = self._get(target, query, past=past)
+        self.warning = answer.warning
         page: list[Any] = _json(path, answer, list[kind])
         return page, answer.next_page
 

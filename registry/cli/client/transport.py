@@ -55,11 +55,18 @@ class Answer(NamedTuple):
         return httpx.codes.is_success(self.status)
 
     @property
+    def warning(self) -> str:
+        """The text of a warning with code 299; empty: none."""
+        found = _WARNING.match(self.headers.get("warning", ""))
+        return found[1] if found else ""
+
+    @property
     def media_type(self) -> str:
         """The type of the content, without parameters; empty if none is said."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
+_WARNING = re.compile(r'299 \S+ "([^"\\]*)"')
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _USUAL_PORT = "Confluent's and this registry listen at 8081 by default"
 

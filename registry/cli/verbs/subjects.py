@@ -25,7 +25,16 @@ from registry.cli.client.resources import (
     subject_path,
     version_path,
 )
-from registry.cli.output import OK, Failure, json_option, print_json, print_lines, print_styled, print_table
+from registry.cli.output import (
+    OK,
+    Failure,
+    json_option,
+    note,
+    print_json,
+    print_lines,
+    print_styled,
+    print_table,
+)
 from registry.cli.registry_flags import etag_option, moment_options, moment_params, print_etag, with_registry
 from registry.cli.verb import Verb, VerbGroup
 
@@ -76,6 +85,8 @@ def subjects(
         print_json(list(found))
     else:
         print_lines(found)
+    if registry.warning:
+        note(registry.warning)
     return OK
 
 

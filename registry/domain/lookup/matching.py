@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Protocol
 from registry.domain.model import Subject
 from registry.domain.schemas.words import is_whole
 
-from .search import KINDS
+from .search import beginnings
 
 NUMBER_BYTES: Final = 6
 FIRST: Final = bytes(NUMBER_BYTES)
@@ -132,11 +132,12 @@ class Matching:
     def _keys(self, rows: WordRows, word: str) -> list[bytes]:
         found: list[bytes] = []
         for kind in self._kinds:
-            begin = KINDS[kind] + word.encode()
-            if is_whole(word):
-                found += [each for each in rows.keys(begin, 1) if each == begin]
-                continue
-            keys = rows.keys(begin, KEYS_MAX + 1)
+            keys: list[bytes] = []
+            for begin in beginnings(kind, word):
+                if is_whole(word):
+                    keys += [each for each in rows.keys(begin, 1) if each == begin]
+                else:
+                    keys += rows.keys(begin, KEYS_MAX + 1 - len(keys))
             self.cut = self.cut or len(keys) > KEYS_MAX
             found += keys[:KEYS_MAX]
         return found

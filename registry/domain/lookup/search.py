@@ -87,8 +87,29 @@ def keys_of(found: Registered, principal: str) -> set[bytes]:
 # The words of a registry repeat: it has far fewer of them than fields.
 @lru_cache(maxsize=50_000)
 def _name_keys(kind: str, name: str) -> tuple[bytes, ...]:
+    letter, found = KINDS[kind], words.name_words(name)
+    if len(found) < 2:
+        return tuple(letter + word.encode() for word in found)
+    *parts, whole = found
+    return (*(letter + word.encode() for word in parts), _whole_key(letter, parts[0], whole))
+
+
+def _whole_key(letter: bytes, first: str, whole: str) -> bytes:
+    """Return the key of a name of several words.
+
+    It stands apart from the keys of words: there are as many whole names as subjects, and what begins the
+    first word finds the name by that word already.
+    """
+    if not whole.startswith(first):  # composed with the next word
+        return letter + whole.encode()
+    return letter.upper() + first.encode() + b"\0" + whole[len(first) :].encode()
+
+
+def beginnings(kind: str, word: str) -> Iterator[bytes]:
+    """Yield the beginnings of the keys that a word of a query finds."""
     letter = KINDS[kind]
-    return tuple(letter + word.encode() for word in words.name_words(name))
+    yield letter + word.encode()
+    yield from (_whole_key(letter, word[:length], word) for length in range(1, len(word)))
 
 
 @lru_cache(maxsize=50_000)

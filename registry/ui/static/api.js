@@ -156,17 +156,19 @@ export async function submit(method, where, { body, query, signal, tag } = {}) {
 
 /**
  * The pages of a list, one array after another, by the cursors of its Link headers. limit: a number, or a function of
- * the page's number.
+ * the page's number; warned(text) is called with what the registry says about the list.
  *
  * @param {string} where
- * @param {Options & { limit?: number | ((page: number) => number) }} [options]
+ * @param {Options & { limit?: number | ((page: number) => number), warned?: (text: string) => void }} [options]
  */
-export async function* pages(where, { query = {}, limit, signal } = {}) {
+export async function* pages(where, { query = {}, limit, signal, warned } = {}) {
   let cursor;
   for (let page = 0; page === 0 || cursor; page += 1) {
     const size = typeof limit === "function" ? limit(page) : limit;
     const answer = await request("GET", where, { query: { ...query, limit: size, cursor }, signal });
     cursor = cursorOf(answer);
+    const warning = warningOf(answer);
+    if (warning) warned?.(warning);
     yield await answer.json();
   }
 }
@@ -260,6 +262,16 @@ async function refusalOf(answer) {
     return new ApiError("foreign", `HTTP ${answer.status}, not from the registry`,
       { status: answer.status, retryAfter });
   }
+}
+
+/**
+ * What an answer says besides its content, such as that it is not all; null: nothing.
+ *
+ * @param {Response} answer
+ */
+export function warningOf(answer) {
+  const [, text] = /^299 \S+ "((?:[^"\\]|\\.)*)"/.exec(answer.headers.get("warning") ?? "") ?? [];
+  return text?.replace(/\\(.)/g, "$1") ?? null;
 }
 
 function cursorOf(answer) {

@@ -234,6 +234,22 @@ def test_subjects_and_versions_are_listed(client: Client, subject: str) -> None:
     assert client("versions", subject, "--deleted").out == "1 (soft-deleted)\n2 (soft-deleted)\n"
 
 
+def test_a_list_of_broad_words_says_that_there_may_be_more(client: Client) -> None:
+    subject = "verbs-broad"
+    fields = [{"name": f"broad{at:04}", "type": "int"} for at in range(1_001)]
+    file = client.file({"type": "record", "name": "Broad", "fields": fields}, "broad.avsc")
+    assert client("register", subject, file).status == 0
+
+    def is_listed() -> bool:
+        return client.json("subjects", "--words", "broad0000") == [subject]
+
+    until(is_listed, 60, "the index to hold the subject")
+    assert client("subjects", "--words", "broad0000").err == ""
+    listed = client("subjects", "--words", "broad")
+    assert listed.out.splitlines() == [subject]
+    assert "there may be more subjects with these words" in listed.err.lower()
+
+
 def test_two_schemas_are_compared(client: Client, subject: str) -> None:
     found = client.json("diff", f"{subject}:1", f"{subject}:2", status=1)
     assert found["levels"]["BACKWARD"]["compatible"]

@@ -1,5 +1,5 @@
 // The requests of a step. Each says what the plan was made upon, so that nothing else is changed.
-import { ApiError, getWithTag, path, send, submit } from "../api.js";
+import { ApiError, getWithTag, path, send, submit, warningOf } from "../api.js";
 import { bodyOf } from "../schema/reading.js";
 import { PERMANENT, RESTORE } from "./steps.js";
 
@@ -24,9 +24,5 @@ export async function perform({ subject, version, newest, id, action }) {
   }
   const where = version === null ? path`/subjects/${subject}` : path`/subjects/${subject}/versions/${version}`;
   const answer = await submit("DELETE", where, { query: { permanent }, tag });
-  return warningOf(answer.headers.get("warning"));
-}
-
-function warningOf(header) {
-  return header && (/^\d{3} \S+ "((?:[^"\\]|\\.)*)"/.exec(header)?.[1].replace(/\\(.)/g, "$1") ?? header);
+  return warningOf(answer);
 }

@@ -2,6 +2,7 @@
 
 const GUID = /^[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}$/i;
 const PAGES_MAX = 6;
+const UNPROCESSABLE = 422;
 const ACTIONS = [
   { title: "Register a schema", path: "/try" },
   { title: "Change the compatibility level", path: "/config" },
@@ -43,6 +44,12 @@ export function noted({ hits, next, cut, complete, built }) {
   else if (!hits.length && complete) notes.push("No subject has these words.");
   if (!complete) notes.push(`The index is still being built (${Math.floor(built * 100)} %); there may be more.`);
   return { hits, note: notes.join(" ") };
+}
+
+/** Returns what is said instead of hits. 422: of what was typed, the registry cannot search. */
+export function noteOfFailure({ status, message }) {
+  if (status !== UNPROCESSABLE) return message;
+  return "Type letters or digits: up to 12 words, and 500 characters.";
 }
 
 /**

@@ -5,14 +5,14 @@ import { Dialog } from "../components/dialog.js";
 import { Icon } from "../components/icon.js";
 import { Name } from "../components/name.js";
 import { useKeys } from "../keys.js";
+import { useMoment } from "../moment/moment.js";
 import { navigate, to } from "../router.js";
 import { ROUTES } from "../routes.js";
-import { choicesFound, choicesOf, noted, partsFound } from "./choices.js";
+import { choicesFound, choicesOf, noteOfFailure, noted, partsFound } from "./choices.js";
 
 const PAUSE_MS = 150;
 const HITS = 20;
 const OFF = 501;
-const NO_WORD = 422;
 
 /** The button and the key; the dialog while it is open. */
 export function Palette() {
@@ -40,6 +40,7 @@ function Box({ onDone }) {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
   const { hits, note } = useHits(text);
+  const moment = useMoment();
   const id = useId();
   const list = useRef();
   const choices = [...choicesOf(text, ROUTES), ...choicesFound(hits)];
@@ -69,6 +70,8 @@ function Box({ onDone }) {
             <${Choice} choice=${choice} /></li>`)}
       </ul>
       <p class="quiet" role="status">${note}</p>
+      ${moment !== null &&
+        html`<p class="quiet">What is there now is searched; subjects open as of offset ${moment}.</p>`}
     </div>`;
 }
 
@@ -97,7 +100,7 @@ function useHits(text) {
     const controller = new AbortController();
     const timer = setTimeout(() => {
       search(wanted, controller.signal).then(setState, (error) => {
-        if (!controller.signal.aborted) setState({ hits: [], note: error.status === NO_WORD ? "" : error.message });
+        if (!controller.signal.aborted) setState({ hits: [], note: noteOfFailure(error) });
       });
     }, PAUSE_MS);
     return () => {

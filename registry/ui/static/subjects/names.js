@@ -4,8 +4,6 @@ import { pages } from "../api.js";
 export const NAMES_MAX = 250_000; // some 30 MB
 const FIRST = 300; // a screen, so that something is seen at once
 const LATER = 25_000;
-// The search field finds names, and better: among very many, a word begins too many of them for the index.
-const BESIDES_NAMES = ["field", "type", "tag", "property", "principal", "doc"];
 
 /** The query of a list: context and prefix as one parameter, and what is shown of the deleted. */
 export function listQuery({ prefix, context, deleted }) {
@@ -24,14 +22,15 @@ export class Names {
     this.done = false; // the list is complete
     this.cut = false; // there are more than are loaded
     this.error = null;
+    this.warning = ""; // what the registry says about the list
     this.#changed = changed;
     const { type, level, mode, words, kind, sort } = filter;
     this.sort = sort ?? "";
     this.#filter = filter;
     const query = { ...listQuery(filter), sort, schemaType: type, compatibilityLevel: level, mode, query: words,
-      kind: words ? kind || BESIDES_NAMES : undefined };
-    this.#pages = pages("/subjects",
-      { query, limit: (page) => (page ? LATER : FIRST), signal: this.#aborted.signal });
+      kind: words ? kind : undefined };
+    this.#pages = pages("/subjects", { query, limit: (page) => (page ? LATER : FIRST), signal: this.#aborted.signal,
+      warned: (text) => { this.warning = text; } });
   }
 
   #changed;

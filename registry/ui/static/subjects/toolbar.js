@@ -5,7 +5,7 @@ import { formats } from "../formats.js";
 
 const LEVELS = ["NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE"];
 const MODES = ["READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD"];
-const KINDS = [["", "All but names"], ["subject", "Name"], ["field", "Field"], ["type", "Type's name"], ["tag", "Tag"],
+const KINDS = [["", "Anywhere"], ["subject", "Name"], ["field", "Field"], ["type", "Type's name"], ["tag", "Tag"],
   ["property", "Owner or other property"], ["principal", "Registered by"], ["doc", "Doc"]];
 const COUNTED = ["prefix", "words", "type", "level", "mode", "context", "deleted"]; // on the switch of narrow screens
 const CONTEXTS_MAX = 1000;
@@ -56,7 +56,7 @@ export function Toolbar({ state, change, search, onEnter, onDown, onStop, childr
       ${onStop && html`<button class="late" onClick=${onStop}>Stop loading</button>`}
       <div id="filters" class=${open ? "filters open" : "filters"}>
         ${written("prefix", "Begins with")}
-        ${written("words", "Has words", { title: "Words of fields, types, tags, owners and docs" })}
+        ${written("words", "Has words", { title: "Words of names, fields, types, tags, owners and docs" })}
         ${state.words && choice("kind", "Words in", KINDS)}
         ${choice("type", "Type", [["", "Any"], ...formats.map(({ name, title }) => [name, title])])}
         ${choice("level", "Compatibility", [["", "Any"], ...LEVELS.map((each) => [each, each])])}

@@ -72,6 +72,7 @@ export default function Subjects({ query }) {
       ${list.cut &&
         html`<p class="quiet">Only the first ${list.names.length.toLocaleString()} subjects are listed. “Begins with”
           finds the others.</p>`}
+      ${list.warning && html`<p class="quiet" role="status">${list.warning}.</p>`}
       ${details.error && !list.error && html`<${Failure} error=${details.error} onRetry=${() => details.clear()} />`}
       ${list.error && html`<${Failure} error=${list.error} onRetry=${again} />`}
       ${rows.length > 0
