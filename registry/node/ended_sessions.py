@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from registry.domain.errors import UNAVAILABLE
+from registry.domain.errors import UNAVAILABLE, RegistryError
 from registry.security.authentication.sessions import ENDED_MAX, WHOLE_S, EndedSessions
 
 # After this time a node that did not answer is asked again.
@@ -68,9 +68,20 @@ class SharedEnds:
         }
         if len(self._taken) + len(new) > ENDED_MAX:
             raise UNAVAILABLE("Too many sessions were ended lately")
-        self._taken |= new
-        await asyncio.to_thread(self._add, new)
+        self._taken |= new  # first, because what is not here counts as ended on this host
+        try:
+            await asyncio.to_thread(self._add, new)
+        except OSError as error:
+            self._forget(new)
+            raise UNAVAILABLE(f"The sessions cannot be written: {error.strerror or error}") from error
+        except RegistryError:
+            self._forget(new)
+            raise
         return b""
+
+    def _forget(self, ends: _Ends) -> None:
+        """Have ends that were not added taken when they come again."""
+        self._taken = {session: until for session, until in self._taken.items() if session not in ends}
 
     async def share(
         self, others: Callable[[], Iterable[Heard]], news: Callable[[], Awaitable[None]], ask: Ask

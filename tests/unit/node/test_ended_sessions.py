@@ -133,3 +133,17 @@ def test_what_is_no_session_or_has_expired_is_not_taken(tmp_path: Path) -> None:
     many = {secrets.token_bytes(16): SOON for _ in range(ENDED_MAX + 1)}
     with pytest.raises(RegistryError, match="Too many"):
         asyncio.run(node.shared.take(msgspec.msgpack.encode(many)))
+
+
+def test_what_could_not_be_written_is_taken_when_it_comes_again(tmp_path: Path) -> None:
+    nodes, ended = Nodes(tmp_path, 2), secrets.token_bytes(16)
+    here, folder = nodes.nodes["n1"], tmp_path / "n1"
+    folder.touch()  # so that no folder can be made
+    report = msgspec.msgpack.encode({ended: SOON})
+    with pytest.raises(RegistryError, match="cannot be written: File exists"):
+        asyncio.run(here.shared.take(report))
+    folder.unlink()
+    asyncio.run(here.shared.take(report))
+    assert nodes.knowing(ended) == {"n1"}
+    asyncio.run(nodes.share("n1"))
+    assert nodes.asked == []
