@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import AbstractContextManager
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -47,6 +48,8 @@ LIST_LOOKS_MAX: Final = 400_000
 _AT_ONCE: Final = 100
 # Bytes of the schemas of a page, which are read to show where the words are.
 _PAGE_BYTES: Final = 2 << 20
+_WHOLE: Final = IndexState(sys.maxsize, complete=True)
+_ABSENT: Final = IndexState(0, complete=False, built=0.0)
 _NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"),)
 
 
@@ -54,7 +57,7 @@ class Words(Protocol):
     """The index of words of this host."""
 
     def view(self) -> AbstractContextManager[WordRows | None]:
-        """Open a view of the index; ``None``: there is none yet."""
+        """Open a view of the index; ``None``: there is none yet. Raises 503 if it is damaged."""
 
 
 class _Place(NamedTuple):
@@ -73,15 +76,16 @@ class _Examination:
         self.examined = self.looks = 0
         # Not everything was examined, because the words are in too many names.
         self.cut = False
-        self.state = IndexState(0, complete=False, built=0.0)
+        # The least of all moments in which the index was read: it may be replaced meanwhile.
+        self.state = _WHOLE
 
     def next_subjects(self, index: Words, matching: Matching) -> list[Subject] | None:
         """Return the next subjects of one moment of the index, of as many as are found in a slice."""
         found: list[Subject] = []
         with index.view() as rows:
+            self.state = self.state.least(_ABSENT if rows is None else rows.state())
             if rows is None:
                 return None
-            self.state = rows.state()
             for count, number in enumerate(matching.following(rows)):
                 subject = None if number is None else rows.subject(number)
                 if subject is not None:
@@ -141,7 +145,7 @@ def operations(index: Words | None) -> tuple[Operation, ...]:
                 number("limit", f"Maximum number of subjects, up to {HITS_MAX}", 20),
                 CURSOR,
             ),
-            errors=(e.UNPROCESSABLE, e.SEARCH_OFF),
+            errors=(e.UNPROCESSABLE, e.SEARCH_OFF, e.INDEX_INCOMPLETE),
         ),
     )
 

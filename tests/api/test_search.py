@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,6 +14,8 @@ import pytest
 
 from registry.api.listing import Cursor
 from registry.domain import errors as e
+from registry.domain.lookup.matching import IndexState, WordRows
+from registry.search.index import SearchIndex
 from tests.api.driver import Api
 from tests.api.permitting import RulesGate, rule
 from tests.api.searching import Searching
@@ -300,3 +302,47 @@ def test_a_search_says_that_the_index_is_not_complete(searching: Searching) -> N
     found = api.get("/search?query=field").json
     assert (len(found["hits"]), found["complete"], found["built"]) == (1, True, 1.0)
     assert found["offset"] == len(api.backend.log)
+
+
+class Replaced:
+    """An index that another one replaces while a search reads it."""
+
+    def __init__(self, index: SearchIndex, *, is_there: bool) -> None:
+        self._index, self._is_there = index, is_there
+        self._views = 0
+
+    @contextmanager
+    def view(self) -> Iterator[WordRows | None]:
+        self._views += 1
+        with self._index.view() as rows:
+            assert rows is not None
+            if self._views == 2:
+                yield Beginning(rows) if self._is_there else None
+            else:
+                yield rows
+
+
+class Beginning:
+    """An index with nothing in it yet."""
+
+    def __init__(self, rows: WordRows) -> None:
+        self.keys, self.seek, self.subject = rows.keys, rows.seek, rows.subject
+
+    def state(self) -> IndexState:
+        return IndexState(0, complete=False, built=0.25)
+
+
+@pytest.mark.parametrize(("is_there", "built"), [(True, 0.25), (False, 0.0)])
+def test_a_search_during_which_the_index_was_replaced_is_not_complete(
+    searching: Searching, monkeypatch: pytest.MonkeyPatch, is_there: bool, built: float
+) -> None:
+    for name in ("a", "b", "c"):
+        register(searching.api, name, schema("R", "email"))
+    searching.fill()
+    monkeypatch.setattr("registry.api.search._AT_ONCE", 1)
+    backend = searching.api.backend
+    with Api(backend, index=Replaced(searching.index, is_there=is_there)) as api:
+        found = api.get("/search?query=email&kind=field").json
+        assert (found["complete"], found["built"], found["offset"]) == (False, built, 0)
+    with Api(backend, index=Replaced(searching.index, is_there=is_there)) as api:
+        assert api.get("/subjects?query=email&kind=field").error[:2] == (503, 503)

@@ -40,6 +40,12 @@ class IndexState(NamedTuple):
     # The part of it that is built, from 0 to 1.
     built: float = 1.0
 
+    def least(self, other: IndexState) -> IndexState:
+        """Return what holds of both."""
+        return IndexState(
+            min(self.offset, other.offset), self.complete and other.complete, min(self.built, other.built)
+        )
+
 
 class WordRows(Protocol):
     """An index of words at one moment."""
