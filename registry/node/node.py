@@ -328,6 +328,8 @@ class Node:
 
     def _on_advance(self) -> None:
         self.read_barrier.notify_advanced()
+        if self.search is not None:
+            self.search.notify()
 
     def _on_applied(self, records: list[Record] | None, end: int) -> None:
         self.feed.add_records(records, end)

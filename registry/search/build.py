@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import logging
+import shutil
 import struct
 import time
 from collections import defaultdict
@@ -39,6 +40,7 @@ from .index import (
     NUMBERS,
     SUBJECTS,
     WORDS,
+    DamagedIndex,
     Entry,
     Progress,
     SearchIndex,
@@ -114,6 +116,8 @@ class Builder:
             now = words.progress()
         try:
             return _STEPS[now.sweep[:1]](self, now, limits)
+        except (FileNotFoundError, EOFError, struct.error) as error:
+            raise DamagedIndex(f"files of the build in {self._index.files} are damaged: {error}") from error
         except OSError as error:
             raise SearchIndexError(f"the index in {self._index.path} cannot be built: {error}") from error
 
@@ -152,10 +156,11 @@ class Builder:
                         break
             if limits is not LONG:
                 break
-        runs = now.runs + 1
-        _write_run(self._index.path / f"{_ENTRIES}{runs}", sorted(entries))
+        runs, files = now.runs + 1, self._index.files
+        files.mkdir(exist_ok=True)
+        _write_run(files / f"{_ENTRIES}{runs}", sorted(entries))
         _write_run(
-            self._index.path / f"{_WORDS}{runs}",
+            files / f"{_WORDS}{runs}",
             ((word, b"".join(sorted(words[word]))) for word in sorted(words)),
         )
         return self._index.append((), SUBJECTS, replace(now, sweep=reached, done=now.done + count, runs=runs))
@@ -173,15 +178,13 @@ class Builder:
         pairs = ((word, number) for word, values in found for number in _numbers(values))
         after = self._index.append(pairs, WORDS, replace(now, sweep=following))
         if after.is_built:
-            for run in range(1, now.runs + 1):
-                for kind in (_ENTRIES, _WORDS):
-                    (self._index.path / f"{kind}{run}").unlink(missing_ok=True)
+            shutil.rmtree(self._index.files, ignore_errors=True)
         return after
 
     def _next_merged(self, kind: str, now: Progress, pairs: int) -> tuple[list[_Merged], bool]:
         """Return the next keys of all files of a kind, and if there may be more of them."""
         if self._merged is None or self._merged_to != now.sweep:
-            paths = [self._index.path / f"{kind}{run}" for run in range(1, now.runs + 1)]
+            paths = [self._index.files / f"{kind}{run}" for run in range(1, now.runs + 1)]
             self._merged = _merge(paths, now.sweep[1:])
         found: list[_Merged] = []
         for key, values in self._merged:
@@ -222,6 +225,8 @@ def _read_run(path: Path, after: bytes) -> Iterator[tuple[bytes, bytes]]:
         while head := file.read(_ITEM.size):
             key_size, size = _ITEM.unpack(head)
             item = file.read(key_size + size)
+            if len(item) < key_size + size:
+                raise EOFError(f"{path.name} ends early")
             if item[:key_size] > after:
                 yield item[:key_size], item[key_size:]
 

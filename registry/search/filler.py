@@ -30,7 +30,7 @@ from registry.store.layout import StoreError
 
 from .build import Builder, Step
 from .changes import follow, owners_of
-from .index import LISTING, Progress, SearchIndex, SearchIndexError
+from .index import LISTING, DamagedIndex, Progress, SearchIndex, SearchIndexError
 from .process import WorkRequest, lacks_room
 
 # Subjects that are indexed in this process; a process of its own takes half a second of CPU time to start.
@@ -45,9 +45,11 @@ BUSY_MAX_S: Final = 5.0
 _PAUSE_S, _POLL_S, _REPORT_S = 0.005, 0.5, 10.0
 # After a failure; doubled after each further one.
 _RETRY_S, _RETRY_MAX_S = 10.0, 600.0
-# After a build, the next one because the log lacks records comes no sooner.
-_LOST_S: Final = 600.0
+# After a build because the index is damaged, or the log lacks records, the next one comes no sooner.
+_AGAIN_S: Final = 600.0
 _SLOTS_S: Final = 60.0
+# Signals by which reading damaged pages ends a process.
+_CRASHES: Final = {signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT}
 # How often this thread looks around while another process works; records of one second go together; after so
 # long without any, that process ends.
 _LISTEN_S, _BATCH_S, _IDLE_S = 0.2, 1.0, 10.0
@@ -104,8 +106,11 @@ class IndexFiller:
         self._builder = Builder(index, store.view)
         self._stopping = threading.Event()
         self._announced = self._slots_at = 0.0
-        self._rebuilt_at = -_LOST_S
-        self._failures = 0
+        self._rebuilt_at = -_AGAIN_S
+        self._retry_s = _RETRY_S
+        # The rows with which nothing was left to do; set once there may be others.
+        self._filled: tuple[str, int] | None = None
+        self._news = threading.Event()
         # What is known of the index without opening it, and why it is not filled; any thread reads these.
         self.progress = Progress()
         self.problem = ""
@@ -114,6 +119,10 @@ class IndexFiller:
         """Fill the index until :meth:`stop`, then close it."""
         applied, since = -1, self._clock()
         while not self._stopping.wait(_POLL_S):
+            if self._filled == self._source():
+                self._news.wait(_SLOTS_S)
+                self._news.clear()
+                since = self._clock()
             is_busy = self._store.applied != applied
             applied = self._store.applied
             if self._started() and (not is_busy or self._clock() - since > BUSY_MAX_S):
@@ -132,7 +141,11 @@ class IndexFiller:
                 self._index.open()
             while self._index.is_open and not self._stopping.is_set():
                 began, before = self._clock(), self._store.applied
-                if self._lacks_room() or self.step(elsewhere=elsewhere):
+                source = self._source()
+                if self._lacks_room():
+                    return
+                if self.step(elsewhere=elsewhere):
+                    self._filled = source
                     return
                 if self._store.applied != before and not elsewhere and self._settings:
                     return
@@ -148,15 +161,15 @@ class IndexFiller:
     def _fail(self, problem: str) -> None:
         if not self._stopping.is_set():
             self._report(problem)
-            self._stopping.wait(min(_RETRY_S * 2**self._failures, _RETRY_MAX_S))
-            self._failures += 1
+            self._stopping.wait(self._retry_s)
+            self._retry_s = min(2 * self._retry_s, _RETRY_MAX_S)
 
     def _report(self, problem: str) -> None:
         """Remember why the index is not filled; log it if it is another reason than before."""
         if problem and problem != self.problem:
             _log.warning("the index of the search is not complete: %s", problem)
         self.problem = problem
-        self._failures = self._failures if problem else 0
+        self._retry_s = self._retry_s if problem else _RETRY_S
 
     def _lacks_room(self) -> bool:
         lacks = lacks_room(self._store.path)
@@ -169,6 +182,22 @@ class IndexFiller:
 
         Raises :class:`.index.SearchIndexError`, :class:`LogError` and :class:`StoreError`.
         """
+        try:
+            return self._step(elsewhere=elsewhere)
+        except Unreachable:
+            raise
+        except (DamagedIndex, LogError) as error:
+            # The rows have what the index has lost, and what the log says no more.
+            if self._clock() - self._rebuilt_at < _AGAIN_S:
+                raise
+            self._rebuilt_at = self._clock()
+            self._report(str(error))
+            self._begin(self._store.applied)
+            return False
+
+    def _step(self, *, elsewhere: bool) -> bool:
+        if self._index.is_condemned:
+            raise DamagedIndex("a reader has found it damaged")
         with self._index.view() as view:
             assert view is not None
             self.progress = now = view.progress()
@@ -186,23 +215,17 @@ class IndexFiller:
         return False
 
     def _work(self, now: Progress, applied: int, *, elsewhere: bool) -> None:
-        try:
-            if self._settings and (elsewhere or (not now.is_built and now.subjects > HERE_MAX)):
-                self._work_elsewhere(self._settings)
-            elif now.is_built:
-                reached, owners = self._next_owners(now.offset, applied)
-                self.progress = follow(self._index, self._store.view, owners, reached)
-            else:
-                self.progress = self._builder.step(SHORT)
-                self._announce()
-        except Unreachable:
-            raise
-        except LogError:
-            # It may have lost these records; the rows have what they said.
-            if self._clock() - self._rebuilt_at < _LOST_S:
-                raise
-            self._rebuilt_at = self._clock()
-            self._begin(applied)
+        if self._settings and (elsewhere or (not now.is_built and now.subjects > HERE_MAX)):
+            self._work_elsewhere(self._settings)
+        elif now.is_built:
+            reached, owners = self._next_owners(now.offset, applied)
+            self.progress = follow(self._index, self._store.view, owners, reached)
+        else:
+            self.progress = self._builder.step(SHORT)
+            self._announce()
+
+    def _source(self) -> tuple[str, int]:
+        return self._rows_name(), self._store.applied
 
     def _rows_name(self) -> str:
         return f"{self._store.path.name} {self._log.identity}"
@@ -233,14 +256,14 @@ class IndexFiller:
             line.close()
             if not self._stopping.is_set():
                 self._index.open()
-        if failure:
-            raise SearchIndexError(failure)
+        if failure is not None:
+            raise failure
 
-    def _lead(self, process: subprocess.Popen[bytes], line: socket.socket) -> str:
-        """Send a process what has changed; return why it has failed, empty if it is not needed any more."""
+    def _lead(self, process: subprocess.Popen[bytes], line: socket.socket) -> SearchIndexError | None:
+        """Send a process what has changed; return why it failed, ``None`` if it is not needed any more."""
         line.settimeout(_LISTEN_S)
-        rows, pending, failure, is_waiting = self._rows_name(), b"", "", True
-        sent = self._clock()
+        rows, pending, is_waiting = self._rows_name(), b"", True
+        sent, failure = self._clock(), None
         while not self._stopping.is_set() and self._rows_name() == rows:
             try:
                 data = line.recv(1 << 16)
@@ -252,7 +275,8 @@ class IndexFiller:
                 return failure or _how_ended(process)
             *lines, pending = (pending + (data or b"")).split(b"\n")
             for each in map(orjson.loads, lines):
-                failure = each.get("error", failure)
+                if "error" in each:
+                    failure = (DamagedIndex if each["damaged"] else SearchIndexError)(each["error"])
                 is_waiting = self._hear(each) and is_waiting
             if is_waiting:
                 continue
@@ -264,8 +288,8 @@ class IndexFiller:
                     line.sendall(orjson.dumps(message) + b"\n")
                 is_waiting, sent = True, self._clock()
             elif not behind and waited >= _IDLE_S:
-                return ""
-        return ""
+                return None
+        return None
 
     def _hear(self, report: dict[str, Any]) -> bool:
         """Take over what a process has reported of its progress; return true if it is still at work."""
@@ -295,14 +319,21 @@ class IndexFiller:
             raise LogError(f"the log does not return its records from {offset} on")
         return reached, owners_of([each for each in fetched.records if each.offset < reached])
 
+    def notify(self) -> None:
+        """Say that the store has advanced; callable from any thread."""
+        if not self._news.is_set():
+            self._news.set()
+
     def stop(self) -> None:
         """Make :meth:`run` return after its current step."""
         self._stopping.set()
+        self._news.set()
 
 
-def _how_ended(process: subprocess.Popen[bytes]) -> str:
+def _how_ended(process: subprocess.Popen[bytes]) -> SearchIndexError:
     with suppress(subprocess.TimeoutExpired):
         process.wait(_END_S)
     code = process.returncode
     how = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
-    return f"the process that fills it ended ({how})"
+    kind = DamagedIndex if code is not None and -code in _CRASHES else SearchIndexError
+    return kind(f"the process that fills it ended ({how})")

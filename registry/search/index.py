@@ -3,12 +3,14 @@
 Tables: ``words`` has, for each key of :mod:`registry.domain.lookup.search`, the numbers of its subjects;
 ``subjects`` has, for each number, what was indexed and the subject's name; ``meta`` the format and the
 :class:`Progress`. All of it follows from rows: an index that is foreign, damaged or was open when the machine
-crashed is removed, and built again. A word may name a subject that has changed since; searches take names
-from here, and all that they show from the rows.
+crashed is removed, and built again. So is one that was opened again and again without being closed, because
+reading damaged pages may kill the process each time. A word may name a subject that has changed since;
+searches take names from here, and all that they show from the rows.
 """
 
 from __future__ import annotations
 
+import logging
 import shutil
 import struct
 import threading
@@ -20,15 +22,21 @@ from typing import Any, Final, NamedTuple
 import lmdb
 import msgspec
 
+from registry.domain.errors import INDEX_INCOMPLETE
 from registry.domain.lookup.matching import IndexState
 from registry.domain.model import Subject
 from registry.domain.rows.layout import VERSION
 from registry.store.layout import READERS_MAX, boot_id
 
+_log = logging.getLogger(__name__)
+
 # Another one for each change of what is stored, or of what words are.
-FORMAT: Final = b"registrar-search 3"
+FORMAT: Final = b"registrar-search 4"
+_FILE, _CONDEMNED = "data.mdb", "damaged"
 _TABLES: Final = (b"words", b"subjects", b"meta")
-_FORMAT, _BOOT, _CLEAN, _PROGRESS = b"format", b"boot", b"clean", b"progress"
+_FORMAT, _BOOT, _OPENED, _PROGRESS = b"format", b"boot", b"opened", b"progress"
+# So often it may be opened without being closed in between.
+OPENED_MAX: Final = 10
 _SUBJECT = struct.Struct(">I8sH")
 # Which step of a build is next; the position follows: a key of rows, twice; a number; a word.
 COUNTING: Final = b"C"
@@ -41,6 +49,13 @@ WORDS, SUBJECTS = 0, 1
 
 class SearchIndexError(Exception):
     """The index cannot be read or written; the text says why."""
+
+
+class DamagedIndex(SearchIndexError):
+    """The index must be built again."""
+
+
+_DAMAGES: Final = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.PanicError)
 
 
 # The part of a build's time that reading takes.
@@ -106,8 +121,7 @@ class IndexView:
 
     def progress(self) -> Progress:
         """Return how far the index has come."""
-        found = self._txn.get(_PROGRESS, db=self._meta)
-        return Progress() if found is None else msgspec.msgpack.decode(found, type=Progress)
+        return _progress_in(self._txn, self._meta)
 
     def state(self) -> IndexState:
         """Return the same as searches need it."""
@@ -149,11 +163,24 @@ class IndexView:
         return entries
 
 
+def _progress_in(txn: lmdb.Transaction[bytes], meta: Any) -> Progress:
+    found = txn.get(_PROGRESS, db=meta)
+    try:
+        return Progress() if found is None else msgspec.msgpack.decode(found, type=Progress)
+    except msgspec.DecodeError as error:
+        raise DamagedIndex(f"the progress of the index cannot be read: {error}") from error
+
+
 def _unpack(value: bytes) -> Entry:
-    version, content, size = _SUBJECT.unpack_from(value)
-    end = _SUBJECT.size + size
-    principal = value[_SUBJECT.size : end].decode("utf-8", "surrogatepass")
-    return Entry(version, content, principal, Subject.parse(value[end:].decode("utf-8", "surrogatepass")))
+    try:
+        version, content, size = _SUBJECT.unpack_from(value)
+        end = _SUBJECT.size + size
+        principal, name = (
+            each.decode("utf-8", "surrogatepass") for each in (value[_SUBJECT.size : end], value[end:])
+        )
+    except (struct.error, UnicodeDecodeError) as error:
+        raise DamagedIndex(f"an entry of the index cannot be read: {error}") from error
+    return Entry(version, content, principal, Subject.parse(name))
 
 
 def pack(entry: Entry) -> bytes:
@@ -169,6 +196,18 @@ def _size_of(env: lmdb.Environment) -> int:
     return size
 
 
+def _times_opened(env: lmdb.Environment, path: Path) -> int | None:
+    """Return how often an index was opened since it was last closed; ``None`` if it cannot be trusted."""
+    # Reading pages that a file lacks would kill the process, again and again.
+    if (path / _FILE).stat().st_size < _size_of(env):
+        return None
+    meta = env.open_db(b"meta", create=False)
+    with env.begin(meta) as txn:
+        known, boot, opened = (txn.get(each) or b"" for each in (_FORMAT, _BOOT, _OPENED))
+    on_disk = opened == b"0" or boot == boot_id() != b""
+    return int(opened) if known == FORMAT and on_disk else None
+
+
 class SearchIndex:
     """The index in folder ``path``; ``writable`` for the one process that fills it."""
 
@@ -180,6 +219,8 @@ class SearchIndex:
         self._env: lmdb.Environment | None = None
         self._inode = 0
         self._tables: tuple[Any, Any, Any] = (None, None, None)
+        # For what a build writes besides; removed once it is complete.
+        self.files = path / "files"
 
     @property
     def is_open(self) -> bool:
@@ -189,14 +230,20 @@ class SearchIndex:
     def open(self) -> None:
         """Open the index for writing. Raises :class:`SearchIndexError`."""
         try:
-            self._create()
+            try:
+                self._create()
+            except (DamagedIndex, *_DAMAGES):
+                shutil.rmtree(self.path)
+                self._create()
         except (OSError, lmdb.Error) as error:
             raise SearchIndexError(f"the index in {self.path} cannot be opened: {error}") from error
 
     def _create(self) -> None:
         """Open the index; one that cannot be used is removed first."""
-        if self.path.exists() and not self._is_usable():
+        opened = self._times_opened() if self.path.exists() else 0
+        if opened is None or self.is_condemned:
             shutil.rmtree(self.path)
+            opened = 0
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         env = lmdb.open(
             str(self.path), map_size=self._map_bytes, max_dbs=3, mode=0o600, sync=False, metasync=False,
@@ -208,27 +255,29 @@ class SearchIndex:
                 env.open_db(b"subjects", txn),
                 env.open_db(b"meta", txn),
             )
-            for name, value in ((_FORMAT, FORMAT), (_BOOT, boot_id()), (_CLEAN, b"0")):
+            for name, value in ((_FORMAT, FORMAT), (_BOOT, boot_id()), (_OPENED, b"%d" % (opened + 1))):
                 txn.put(name, value, db=self._tables[2])
+            is_built = _progress_in(txn, self._tables[2]).is_built
         env.sync(True)  # from here on a crash of the machine is detected
         self._env = env
+        if is_built:
+            shutil.rmtree(self.files, ignore_errors=True)
 
-    def _is_usable(self) -> bool:
+    def _times_opened(self) -> int | None:
+        """Return how often it was opened since it was last closed; ``None`` if it must be built again."""
         try:
             with lmdb.open(str(self.path), map_size=self._map_bytes, max_dbs=3, create=False) as env:
-                # Reading pages that a file lacks would kill the process, again and again.
-                if (self.path / "data.mdb").stat().st_size < _size_of(env):
-                    return False
-                meta = env.open_db(b"meta", create=False)
-                with env.begin(meta) as txn:
-                    known, boot, clean = (txn.get(each) for each in (_FORMAT, _BOOT, _CLEAN))
-        except (OSError, lmdb.Error):
-            return False
-        return known == FORMAT and (clean == b"1" or (boot == boot_id() and boot != b""))
+                opened = _times_opened(env, self.path)
+        except (OSError, ValueError, lmdb.Error):
+            return None
+        return opened if opened is None or opened < OPENED_MAX else None
 
     @contextmanager
     def view(self) -> Iterator[IndexView | None]:
-        """Open a view of the index; ``None`` if there is none yet. Raises :class:`SearchIndexError`."""
+        """Open a view of the index; ``None`` if there is none yet.
+
+        Raises :class:`SearchIndexError`; in a reader 503, and the node builds an index that is damaged again.
+        """
         env = self._refresh()
         if env is None:
             yield None
@@ -236,8 +285,24 @@ class SearchIndex:
         try:
             with env.begin() as txn:
                 yield IndexView(txn, *self._tables)
-        except lmdb.Error as error:
-            raise SearchIndexError(f"the index in {self.path} cannot be read: {error}") from error
+        except (lmdb.Error, DamagedIndex) as error:
+            failure = error if isinstance(error, DamagedIndex) else self._failure("read", error)
+            if self._writable:
+                raise failure from error
+            if isinstance(failure, DamagedIndex):
+                _log.warning("%s", failure)
+                with suppress(OSError):
+                    (self.path / _CONDEMNED).touch()
+            raise INDEX_INCOMPLETE() from error
+
+    @property
+    def is_condemned(self) -> bool:
+        """True if a reader has found damage."""
+        return (self.path / _CONDEMNED).exists()
+
+    def _failure(self, done: str, error: lmdb.Error) -> SearchIndexError:
+        kind = DamagedIndex if isinstance(error, _DAMAGES) else SearchIndexError
+        return kind(f"the index in {self.path} cannot be {done}: {error}")
 
     def _refresh(self) -> lmdb.Environment | None:
         """Return the environment; readers open it once it is there, and again if it is replaced."""
@@ -245,7 +310,7 @@ class SearchIndex:
             return self._env
         with self._opening:
             try:
-                inode = (self.path / "data.mdb").stat().st_ino
+                inode = (self.path / _FILE).stat().st_ino
             except OSError:
                 return None
             if self._env is None or inode != self._inode:
@@ -254,15 +319,14 @@ class SearchIndex:
 
     def _open_existing(self, inode: int) -> None:
         self._env = None
-        with suppress(lmdb.Error):
+        with suppress(OSError, ValueError, lmdb.Error):
             env = lmdb.open(
                 str(self.path), map_size=self._map_bytes, max_dbs=3, readonly=True, create=False,
                 max_readers=READERS_MAX,
             )  # fmt: skip
-            words, subjects, meta = (env.open_db(each, create=False) for each in _TABLES)
-            with env.begin(meta) as txn:
-                is_ours = txn.get(_FORMAT) == FORMAT
-            if is_ours:
+            # Before the node has opened it, it may be one that a crash of the machine has left.
+            if _times_opened(env, self.path) is not None:
+                words, subjects, meta = (env.open_db(each, create=False) for each in _TABLES)
                 self._env, self._inode, self._tables = env, inode, (words, subjects, meta)
 
     def change(self, updates: Iterable[Update], progress: Progress) -> None:
@@ -289,7 +353,7 @@ class SearchIndex:
         with self._writing(progress) as txn, txn.cursor(self._tables[table]) as cursor:
             consumed, added = cursor.putmulti(items, append=True)
             if consumed != added:
-                raise SearchIndexError(f"the index in {self.path} already has what is added to it")
+                raise DamagedIndex(f"the index in {self.path} already has what is added to it")
         return progress
 
     @contextmanager
@@ -304,7 +368,7 @@ class SearchIndex:
                 f"the index in {self.path} has reached its map size (setting store_map_bytes)"
             ) from error
         except lmdb.Error as error:
-            raise SearchIndexError(f"the index in {self.path} cannot be written: {error}") from error
+            raise self._failure("written", error) from error
 
     def reset(self) -> None:
         """Begin with an empty index; readers open it instead. Raises :class:`SearchIndexError`."""
@@ -335,6 +399,6 @@ class SearchIndex:
             with suppress(lmdb.Error):
                 env.sync(True)
                 with env.begin(self._tables[2], write=True) as txn:
-                    txn.put(_CLEAN, b"1")
+                    txn.put(_OPENED, b"0")
                 env.sync(True)
         env.close()

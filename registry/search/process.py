@@ -19,7 +19,7 @@ from registry.store.reader import StoreReader
 
 from .build import Builder
 from .changes import follow
-from .index import Progress, SearchIndex, SearchIndexError
+from .index import DamagedIndex, Progress, SearchIndex, SearchIndexError
 
 # Of 19: less CPU than any process that serves.
 NICENESS: Final = 15
@@ -43,7 +43,8 @@ def main() -> int:
     try:
         _work(parent, parent.request)
     except (SearchIndexError, StoreError, MemoryError) as error:
-        parent.report(error=str(error) or "there is not enough memory")
+        said = str(error) or "there is not enough memory"
+        parent.report(error=said, damaged=isinstance(error, DamagedIndex))
         return 1
     return 0
 

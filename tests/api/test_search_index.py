@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import mmap
 import os
+import queue
+import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import lmdb
 import pytest
 
+from registry.base.config.settings import Settings
+from registry.domain import errors as e
 from registry.domain.lookup.matching import Matching
 from registry.domain.lookup.search import KINDS
 from registry.domain.schemas import FORMATS, SchemaField
 from registry.log.contract import LogError, Unreachable
 from registry.search.build import Builder, Step
 from registry.search.filler import IndexFiller
-from registry.search.index import Progress, SearchIndex
+from registry.search.index import COUNTING, MERGING, OPENED_MAX, DamagedIndex, Progress, SearchIndex
 from tests.api.driver import Api
 from tests.api.searching import MAP_BYTES, Rows, Searching
 from tests.api.test_search import register, schema
@@ -159,9 +165,15 @@ def test_words_that_nobody_can_take_back_make_it_begin_again(
     index.close()
 
 
-@pytest.mark.parametrize("fault", ["crash", "format", "garbage", "cut"])
-def test_an_index_that_cannot_be_trusted_is_removed(filled: Searching, fault: str) -> None:
-    path = filled.rows.path / "search"
+FAULTS = {
+    "crash": ((b"boot", b"another"), (b"opened", b"1")),
+    "format": ((b"format", b"?"),),
+    "killed": ((b"opened", b"%d" % OPENED_MAX),),
+    "progress": ((b"progress", b"?"),),
+}
+
+
+def harm(path: Path, fault: str) -> None:
     if fault == "garbage":
         (path / "data.mdb").write_bytes(b"\1" * 8192)
     elif fault == "cut":  # reading it would kill the process
@@ -170,15 +182,170 @@ def test_an_index_that_cannot_be_trusted_is_removed(filled: Searching, fault: st
         with lmdb.open(str(path), map_size=MAP_BYTES, max_dbs=3) as env:
             meta = env.open_db(b"meta")
             with env.begin(meta, write=True) as txn:
-                names = {"crash": ((b"boot", b"another"), (b"clean", b"0")), "format": ((b"format", b"?"),)}
-                for name, value in names[fault]:
+                for name, value in FAULTS[fault]:
                     txn.put(name, value)
+
+
+def overwrite_pages(path: Path, text: bytes) -> None:
+    """Overwrite the pages that have a text."""
+    data = bytearray((path / "data.mdb").read_bytes())
+    for at in range(2 * mmap.PAGESIZE, len(data), mmap.PAGESIZE):
+        if text in data[at : at + mmap.PAGESIZE]:
+            data[at : at + mmap.PAGESIZE] = bytes(mmap.PAGESIZE)
+    (path / "data.mdb").write_bytes(data)
+
+
+def filled_again(filler: IndexFiller) -> int:
+    """Fill an index; return how often it was begun."""
+    begun = 0
+    while not filler.step():
+        begun += filler.progress.sweep == COUNTING
+    return begun
+
+
+@pytest.mark.parametrize("fault", [*FAULTS, "garbage", "cut"])
+def test_an_index_that_cannot_be_trusted_is_removed(filled: Searching, fault: str) -> None:
+    harm(filled.rows.path / "search", fault)
     index = reopened(filled.rows.path)
     assert found(index, "r") == set()
-    filler = IndexFiller(filled.rows, filled.rows, index)
-    while not filler.step():
-        pass
+    filled_again(IndexFiller(filled.rows, filled.rows, index))
     assert found(index, "r") == {"one", "two"}
+    index.close()
+
+
+def test_an_index_that_is_closed_may_be_opened_any_number_of_times(filled: Searching) -> None:
+    for _ in range(OPENED_MAX + 1):
+        index = reopened(filled.rows.path)
+        assert found(index, "r") == {"one", "two"}
+        index.close()
+
+
+def test_damaged_pages_are_noticed_when_the_index_is_filled_and_built_once_more(filled: Searching) -> None:
+    overwrite_pages(filled.rows.path / "search", b"one")
+    with Api(filled.rows.backend) as api:
+        register(api, "three", schema("R", "threeField"))
+    index = reopened(filled.rows.path)
+    filler = IndexFiller(filled.rows, filled.rows, index)
+    assert filled_again(filler) == 1
+    assert found(index, "r") == {"one", "two", "three"}
+    assert filler.problem == ""
+    (filled.rows.path / "search" / "damaged").touch()
+    with pytest.raises(DamagedIndex):  # not again and again
+        filler.step()
+    index.close()
+
+
+def test_damage_that_a_reader_finds_is_mended_by_the_node(filled: Searching) -> None:
+    overwrite_pages(filled.rows.path / "search", b"fonefield")
+    index = reopened(filled.rows.path)
+    filler = IndexFiller(filled.rows, filled.rows, index)
+    assert filler.step()
+    read = "import sys; from tests.api.test_search_index import search_refused; search_refused(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", read, str(filled.rows.path)], check=True)
+    assert filled_again(filler) == 1
+    assert found(index, "r") == {"one", "two"}
+    index.close()
+
+
+def search_refused(folder: str) -> None:
+    """Search as a reader, in a process of its own."""
+    with Api(index=SearchIndex(Path(folder) / "search", MAP_BYTES)) as api:
+        assert api.get("/search?query=one").error == (503, 503, e.INDEX_INCOMPLETE.template)
+
+
+@pytest.mark.parametrize("harmed", ["missing", "short", "empty"])
+def test_a_build_whose_files_are_damaged_is_begun_again(filled: Searching, harmed: str) -> None:
+    index = reopened(filled.rows.path)
+    index.reset()
+    index.change((), Progress("data log", len(filled.rows.backend.log)))
+    filler = IndexFiller(filled.rows, filled.rows, index)
+    while not filler.progress.sweep.startswith(MERGING):
+        assert not filler.step()
+    [words] = index.files.glob("words-*")
+    size = words.stat().st_size
+    words.unlink()
+    if harmed != "missing":
+        words.write_bytes(bytes(3) if harmed == "short" else struct.pack(">HI", 1, size))
+    assert filled_again(filler) == 1
+    assert found(index, "r") == {"one", "two"}
+    index.close()
+
+
+def test_files_that_a_killed_build_has_left_are_removed(filled: Searching) -> None:
+    left = filled.rows.path / "search" / "files"
+    left.mkdir()
+    (left / "words-1").touch()
+    reopened(filled.rows.path).close()
+    assert not left.exists()
+
+
+def test_a_failure_is_retried_for_ever_at_growing_intervals(filled: Searching) -> None:
+    class Waits(threading.Event):
+        def __init__(self) -> None:
+            super().__init__()
+            self.waited: list[float] = []
+
+        def wait(self, timeout: float | None = None) -> bool:
+            self.waited.append(timeout or 0.0)
+            return False
+
+    filler = IndexFiller(filled.rows, filled.rows, filled.index)
+    filler._stopping = waits = Waits()
+    for _ in range(1100):  # two to this power is no float
+        filler._fail("full")
+    assert waits.waited[:8] == [10, 20, 40, 80, 160, 320, 600, 600]
+    assert waits.waited[-1] == 600
+    filler._report("")
+    filler._fail("full")
+    assert waits.waited[-1] == 10
+
+
+class Resting(threading.Event):
+    """An event that says when somebody waits for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rests: queue.Queue[float | None] = queue.Queue()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.rests.put(timeout)
+        return super().wait(timeout)
+
+
+@contextmanager
+def running(filler: IndexFiller) -> Iterator[None]:
+    thread = threading.Thread(target=filler.run)
+    thread.start()
+    try:
+        yield
+    finally:
+        filler.stop()
+        thread.join()
+
+
+def test_a_filled_index_is_left_alone_until_the_store_advances(
+    filled: Searching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("registry.search.filler._POLL_S", 0.001)
+    started: list[object] = []
+    monkeypatch.setattr("registry.search.filler.start_module", lambda *_, **__: started.append(1))
+    now = [0.0]
+    filler = IndexFiller(
+        filled.rows, filled.rows, reopened(filled.rows.path),
+        clock=lambda: now[0], settings=Settings(data=filled.rows.path),
+    )  # fmt: skip
+    filler._news = news = Resting()
+    with running(filler):
+        assert news.rests.get(timeout=30) == 60
+        with Api(filled.rows.backend) as api:
+            register(api, "three", schema("R", "threeField"))
+        now[0] += 1000  # so long a rest does not mean that others write without a pause
+        filler.notify()
+        assert news.rests.get(timeout=30) == 60
+        assert started == []
+        assert filler.progress.offset == len(filled.rows.backend.log)
+    index = reopened(filled.rows.path)
+    assert found(index, "r") == {"one", "two", "three"}
     index.close()
 
 
@@ -231,12 +398,24 @@ for line in sys.stdin:
 """
 
 
-def test_readers_follow_an_index_that_is_replaced(tmp_path: Path) -> None:
-    made = Searching(tmp_path / "data")
-    place = str(tmp_path / "data" / "search")
-    reader = subprocess.Popen(
-        [sys.executable, "-c", READ, place], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+@pytest.mark.parametrize("fault", ["crash", "cut"])
+def test_readers_wait_until_the_node_has_replaced_what_a_crash_of_the_machine_has_left(
+    filled: Searching, fault: str
+) -> None:
+    harm(filled.rows.path / "search", fault)
+    with reading(filled.rows.path) as count:
+        assert count() == "None"
+        index = reopened(filled.rows.path)
+        filled_again(IndexFiller(filled.rows, filled.rows, index))
+        assert count() == "2"
+        index.close()
+
+
+@contextmanager
+def reading(folder: Path) -> Iterator[Callable[[], str]]:
+    """Count the subjects in another process, which must survive."""
+    command = [sys.executable, "-c", READ, str(folder / "search")]
+    reader = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert reader.stdin is not None
     assert reader.stdout is not None
 
@@ -245,15 +424,21 @@ def test_readers_follow_an_index_that_is_replaced(tmp_path: Path) -> None:
         reader.stdin.flush()
         return reader.stdout.readline().strip()
 
-    assert count() == "0"
-    register(made.api, "one", schema("R", "field"))
-    made.fill()
-    assert count() == "1"
-    made.close()
-    (tmp_path / "data" / "search" / "data.mdb").unlink()
-    assert count() == "None"
-    again = reopened(tmp_path / "data")
-    assert count() == "0"
-    again.close()
+    yield count
     reader.communicate()
     assert reader.returncode == 0
+
+
+def test_readers_follow_an_index_that_is_replaced(tmp_path: Path) -> None:
+    made = Searching(tmp_path / "data")
+    with reading(tmp_path / "data") as count:
+        assert count() == "0"
+        register(made.api, "one", schema("R", "field"))
+        made.fill()
+        assert count() == "1"
+        made.close()
+        (tmp_path / "data" / "search" / "data.mdb").unlink()
+        assert count() == "None"
+        again = reopened(tmp_path / "data")
+        assert count() == "0"
+        again.close()
