@@ -111,6 +111,8 @@ def measure(axis: Axis, count: int, folder: Path, given: argparse.Namespace) -> 
         node = Node(folder / "node", ["--readers", "1", *place.flags, "--snapshots-load", "off"])
         found[name] = start_node(node)
         print(f"  {name:30} {found[name]:9.2f} s, {memory(node.pid)[0]} MB of its own", flush=True)
+        waited = lists.seconds_until_counted(node, axis.shared_id)
+        print(f"  {'counted, after that':30} {waited:9.2f} s", flush=True)
         if name == "start, kept store":
             try:
                 found |= measure_requests(axis.kinds(count), node, given)

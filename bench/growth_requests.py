@@ -35,6 +35,8 @@ class Axis(NamedTuple):
     records: Callable[[int], Iterator[Entry]]
     kinds: Callable[[int], list[Kind]]
     lists: Callable[[int], list[str]]
+    # The id of all subjects.
+    shared_id: int | None = None
 
 
 def schema(name: str, own: str = "own") -> str:
@@ -113,5 +115,5 @@ def subjects_kinds(count: int) -> list[Kind]:
 
 AXES = (
     Axis("schemas", schemas_records, schemas_kinds, lists.targets),
-    Axis("subjects", subjects_records, subjects_kinds, lambda _: lists.targets_of_id(1)),
+    Axis("subjects", subjects_records, subjects_kinds, lambda _: lists.targets_of_id(1), 1),
 )

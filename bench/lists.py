@@ -123,19 +123,31 @@ def measure_list(node: Node, target: str) -> Row:
     return Row(target, first * 1000, seconds, size / 1e6, waited.p50, waited.p99, most - before)
 
 
-def is_counted(node: Node) -> bool:
-    """Return true once all versions in the node's store, and the rows of the shared id, are counted."""
+def is_counted(node: Node, shared_id: int | None = None) -> bool:
+    """Return true once all versions in the store of a node are counted, and the rows of a shared id."""
     reader = StoreReader(node.data / "store")
     try:
         with reader.view() as view:
             at = VERSION
             while at < after(VERSION) and (block := view.block(at)) is not None:
                 at = block.end
-            shared = view.seek(id_prefix(DEFAULT_CONTEXT, SHARED_ID))
+            if shared_id is None or at != after(VERSION):
+                return at == after(VERSION)
+            shared = view.seek(id_prefix(DEFAULT_CONTEXT, shared_id))
             assert shared is not None
-            return at == after(VERSION) and view.block(shared[0]) is not None
+            return view.block(shared[0]) is not None
     finally:
         reader.close()
+
+
+def seconds_until_counted(node: Node, shared_id: int | None = None) -> float:
+    """Wait until :func:`is_counted`; an offset near the end of a list is found by steps until then."""
+    began = time.monotonic()
+    while not is_counted(node, shared_id):
+        if time.monotonic() - began > WAIT_S:
+            raise SystemExit(f"not counted in {WAIT_S:.0f} s\n{node.output}")
+        time.sleep(0.5)
+    return time.monotonic() - began
 
 
 def register(node: Node, number: int) -> None:
@@ -187,10 +199,7 @@ def main() -> None:
                 if time.monotonic() - began > WAIT_S:
                     raise SystemExit(node.output)
                 time.sleep(0.1)
-            began = time.monotonic()
-            while not is_counted(node):
-                time.sleep(0.5)
-            waited, load = time.monotonic() - began, os.getloadavg()[0]
+            waited, load = seconds_until_counted(node, SHARED_ID), os.getloadavg()[0]
             print(f"\n{size:,} schemas, counted {waited:.0f} s after the node was ready; load {load:.1f}\n")
             print("| list | first byte | in all | MB | bystander p50 | p99 | memory |")
             print("| --- | --- | --- | --- | --- | --- | --- |")
