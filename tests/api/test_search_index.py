@@ -236,7 +236,7 @@ def test_damaged_pages_are_noticed_when_the_index_is_filled_and_built_once_more(
 
 
 def test_damage_that_a_reader_finds_is_mended_by_the_node(filled: Searching) -> None:
-    overwrite_pages(filled.rows.path / "search", b"fonefield")
+    overwrite_pages(filled.rows.path / "search", b"fone")
     index = reopened(filled.rows.path)
     filler = IndexFiller(filled.rows, filled.rows, index)
     assert filler.step()
