@@ -84,6 +84,36 @@ test("an answer that was overtaken by another read, or nobody waits for, changes
   assert.ok(reads[1].signal.aborted);
 });
 
+test("an event that concerns the value only once it is known causes another read", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout", "Date"] });
+  const reads = [];
+  const kind = resource("alias", () => new Promise((resolve) => { reads.push(resolve); }),
+    (event, args, value) => event.subject === value);
+  const store = new Store();
+  const entry = store.open(kind, ["name"]);
+  const answer = async (value) => {
+    reads.at(-1)(value);
+    await settled();
+    t.mock.timers.tick(1000);
+  };
+  const happens = (...subjects) => store.changed(subjects.map((subject) => ({ subject })));
+  happens("target");
+  await answer("target"); // as of before the event
+  assert.equal(reads.length, 2);
+  happens("other");
+  await answer("target");
+  assert.equal(reads.length, 2);
+  happens("other"); // nothing is being read
+  t.mock.timers.tick(1000);
+  assert.equal(reads.length, 2);
+  happens("target");
+  t.mock.timers.tick(1000);
+  happens(...Array.from({ length: 1001 }, (_, index) => `${index}`)); // too many to remember
+  await answer("target");
+  assert.equal(reads.length, 4);
+  store.close(entry);
+});
+
 test("a failure takes the place of the value, and goes with the next read", async () => {
   const failure = new Error("no");
   const { kind } = counted((count) => (count === 1 ? Promise.reject(failure) : count));

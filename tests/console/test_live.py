@@ -34,6 +34,10 @@ def register(url: str, subject: str, *fields: str) -> None:
     httpx.post(f"{url}/subjects/{subject}/versions", json=body, timeout=PATIENT).raise_for_status()
 
 
+def send(url: str, method: str, path: str, body: object = None) -> None:
+    httpx.request(method, url + path, json=body, timeout=PATIENT).raise_for_status()
+
+
 def is_live(page: Page) -> None:
     expect(page.locator("header").get_by_text("live", exact=True)).to_be_visible()
 
@@ -102,6 +106,90 @@ def test_a_page_does_not_look_for_what_it_is_just_deleting(opened: Opened, serve
     [(route, answer)] = answers
     route.fulfill(response=answer)
     expect(page).to_have_title("Subjects · Registrar")
+
+
+def test_the_page_of_an_alias_shows_the_changes_of_its_target(
+    opened: Opened, served: Place, watch: Watch
+) -> None:
+    register(served.url, "own")  # it has a version of its own, which nobody reads
+    send(served.url, "PUT", "/config/own", {"alias": "target"})
+    page = opened("/subjects/own")
+    main = page.get_by_role("main")
+    expect(main).to_contain_text("It has no version")
+    is_live(page)
+    register(served.url, "target")
+    expect(main).to_contain_text("This name leads to target.")
+    register(served.url, "target", "added")
+    register(served.url, "target", "added", "more")
+    expect(page.get_by_role("heading", name="3 versions")).to_be_visible()
+    page.get_by_role("button", name="Delete the subject…").click()
+    expect(page.get_by_role("dialog").get_by_text("target", exact=True)).to_be_visible()
+    page.keyboard.press("Escape")
+    page.goto(f"{served.url}/ui/#/try?subject=own&version=1")
+    expect(main).to_contain_text("Valid and compatible at BACKWARD")
+    register(served.url, "target", "added", "more", "most")
+    expect(main).to_contain_text("Version 4 was registered after this draft was begun")
+    send(served.url, "PUT", "/mode/target", {"mode": "READONLY"})
+    expect(main).to_contain_text("The mode is READONLY")
+
+
+def test_rows_and_filters_of_the_list_follow_wider_scopes_and_new_contexts(
+    opened: Opened, served: Place
+) -> None:
+    register(served.url, ":.wide:inherits")
+    page = opened("/subjects?prefix=inherits&context=.wide")
+    is_live(page)
+    row = page.get_by_role("row", name="inherits")
+    expect(row).to_contain_text("BACKWARD")
+    for scope, level in ((":.__GLOBAL:", "FULL"), (":.wide:", "FORWARD"), (":.wide:inherits", "NONE")):
+        send(served.url, "PUT", f"/config/{scope}", {"compatibility": level})
+        expect(row).to_contain_text(level)
+    send(served.url, "DELETE", "/config/:.__GLOBAL:")
+    register(served.url, ":.later:one")
+    expect(page.locator(".by-context option").get_by_text(".later")).to_have_count(1)
+
+
+def test_a_row_that_changes_while_it_is_asked_for_is_asked_for_again(opened: Opened, served: Place) -> None:
+    register(served.url, "asked")
+    page = opened("/activity")
+    page.clock.install()
+    is_live(page)
+    answers: list[tuple[Route, APIResponse]] = []
+
+    def hold(route: Route) -> None:
+        if answers:
+            route.continue_()
+        else:
+            answers.append((route, route.fetch()))
+
+    page.route(re.compile(r"/subjects\?.*detail=true"), hold)
+    page.evaluate("location.hash = '#/subjects?prefix=asked'")
+    until(lambda: page.evaluate("1") and answers, 10, "the page to ask for the row")
+    page.evaluate(HEARD)
+    send(served.url, "PUT", "/config/asked", {"compatibility": "FULL"})
+    page.evaluate("() => globalThis.heard")
+    page.clock.run_for(1000)  # longer than events are gathered
+    [(route, answer)] = answers
+    route.fulfill(response=answer)
+    expect(page.get_by_role("row", name="asked")).to_contain_text("FULL")
+
+
+def test_the_verdict_about_a_draft_follows_what_it_refers_to(opened: Opened, served: Place) -> None:
+    register(served.url, "used")
+    page = opened("/try")
+    is_live(page)
+    text = '{"type":"record","name":"Q","fields":[{"name":"r","type":"R"}]}'
+    page.get_by_role("textbox", name="Schema").fill(text)
+    page.get_by_text("References (0)").click()
+    page.get_by_role("button", name="Add a reference").click()
+    page.get_by_role("textbox", name="Name").fill("R")
+    page.get_by_role("group", name="Reference 1").get_by_role("textbox", name="Subject").fill("used")
+    verdict = page.locator(".results").get_by_role("status").first
+    expect(verdict).to_contain_text("Valid.")
+    send(served.url, "DELETE", "/subjects/used")
+    expect(verdict).to_contain_text("Not valid.")
+    register(served.url, "used")
+    expect(verdict).to_contain_text("Valid.")
 
 
 @pytest.mark.logs_errors(r"the reader ended \(SIGKILL\)")

@@ -235,15 +235,33 @@ def test_a_failure_to_sign_out_is_reported(opened: Opened, served: Place, watch:
     expect(page.get_by_role("dialog", name="Sign in")).to_be_visible()
 
 
-def test_without_signing_in_the_page_says_so_and_offers_it_again(opened: Opened, watch: Watch) -> None:
+# Pages that show nothing to users who have not signed in.
+VIEWS = (
+    "/subjects", "/config", "/config/members", "/contexts", "/activity", "/try?subject=some", "/usage",
+    "/lookup?id=1", "/home", "/cluster", "/cluster/snapshots", "/cluster/webhooks", "/cluster/quarantine",
+    "/cluster/audit", "/subjects/some", "/subjects/some/associations",
+)  # fmt: skip
+
+
+def test_what_has_failed_without_a_user_is_loaded_again_when_one_signs_in(
+    opened: Opened, served: Place, watch: Watch
+) -> None:
     watch.allow(UNAUTHORIZED)
-    page = opened()
-    expect(page.get_by_role("dialog", name="Sign in")).to_be_visible()
-    page.get_by_role("button", name="Continue without signing in").click()
-    expect(page.get_by_role("alert")).to_contain_text("Sign in to see this")
-    page.get_by_role("button", name="Sign in").click()
-    sign_in(page, "root")
-    signed_in(page, "root")  # what had failed is loaded again
+    watch.allow("status of 404 .*/usage/census")  # there is none
+    url = f"{served.url}/subjects/some/versions"
+    httpx.post(url, json={"schema": '"int"'}, auth=("root", "secret")).raise_for_status()
+    page = opened("/subjects")
+    for view in VIEWS:
+        page.goto(f"{served.url}/ui/#{view}")
+        page.reload()
+        expect(page.get_by_role("dialog", name="Sign in")).to_be_visible()
+        page.get_by_role("button", name="Continue without signing in").click()
+        refused = page.get_by_role("main").get_by_role("alert")
+        expect(refused.first).to_contain_text("Sign in to see this")
+        page.get_by_role("button", name="Sign in").click()
+        sign_in(page, "root")
+        expect(refused, view).to_have_count(0)
+        page.context.clear_cookies()
 
 
 def at_issuer(page: Page, user: str) -> None:

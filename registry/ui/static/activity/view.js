@@ -8,6 +8,7 @@ import { principals } from "../components/principals.js";
 import { Table } from "../components/table.js";
 import { useChanges, useConnection } from "../live/feed.js";
 import { href, navigate, to } from "../router.js";
+import { onSignIn } from "../session/session.js";
 import { moment } from "../cluster/units.js";
 import { plain } from "../names.js";
 import { KINDS, concerns, described, merged } from "./events.js";
@@ -93,7 +94,11 @@ function Listed({ filter }) {
   };
   useEffect(() => {
     start();
-    return () => stopped.current.abort();
+    const stop = onSignIn(start);
+    return () => {
+      stop();
+      stopped.current.abort();
+    };
   }, []);
   const inFrame = useFrames((events) =>
     setList((shown) => merged(shown ?? { rows: [], begin: null, most: FIRST }, events)));

@@ -4,6 +4,7 @@ import { pages } from "../api.js";
 import { Failure, Notice } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { useReload } from "../live/feed.js";
+import { onSignIn } from "../session/session.js";
 import { count, moment } from "./units.js";
 
 const PAGE = 100;
@@ -45,6 +46,7 @@ function Listed({ clashes }) {
   }, [round]);
   const again = () => setRound((number) => number + 1);
   useReload(({ kind }) => kind === "quarantined", again);
+  useEffect(() => onSignIn(again), []);
   const { rows, more, error, busy } = state;
   if (error) return html`<${Failure} error=${error} onRetry=${again} />`;
   if (rows.length === 0) {

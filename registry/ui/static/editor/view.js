@@ -6,6 +6,7 @@ import { CopyAs } from "../copy-as/copy-as.js";
 import { Name } from "../components/name.js";
 import { Failure, Notice } from "../components/notice.js";
 import { formatOf, formats } from "../formats.js";
+import { useChanges } from "../live/feed.js";
 import { useResource } from "../live/resources.js";
 import { navigate, to } from "../router.js";
 import { united } from "../schema/changes.js";
@@ -13,6 +14,7 @@ import { Changes, Verdicts } from "../schema/findings.js";
 import { Loaded, useLoaded } from "../schema/loading.js";
 import { bodyOf, inLines, versionOf } from "../schema/reading.js";
 import { TARGET, latestOf } from "../schema/resources.js";
+import { qualified } from "../schema/scopes.js";
 import { usePermitted } from "../session/permitted.js";
 import { useSession } from "../session/session.js";
 import { check, tableVerdicts, verdicts } from "./checks.js";
@@ -198,7 +200,7 @@ function Draft({ start, drafts, query, onChange, onAgain }) {
       </label>
     </form>
     <${Kept} keeping=${keeping} subject=${subject} onOpen=${onAgain} />
-    <${Newer} base=${base} target=${target.value} />
+    <${Newer} base=${base?.subject === subject ? base : null} target=${target.value} />
     <${ReferenceFields} references=${references} onChange=${setReferences} />
     <${Checked} draft=${draft} target=${target} base=${base?.subject === subject ? base : null} loaded=${loaded}
       query=${query} onText=${typed} onRegistered=${registered}
@@ -268,7 +270,7 @@ function Kept({ keeping: { error, replace }, subject, onOpen }) {
 /** Says that the subject has got a newer version than the one that the draft began with. */
 function Newer({ base, target }) {
   const latest = target?.latest;
-  if (!latest || !base || base.subject !== latest.subject || base.tag === target.tag) return null;
+  if (!latest || !base || base.tag === target.tag) return null;
   const query = { view: "compare", with: base.version === null ? "" : String(base.version) };
   return html`
     <${Notice} kind="warning" title=${`Version ${latest.version} was registered after this draft was begun`}>
@@ -328,7 +330,9 @@ function Checked({ draft, target, base, loaded, query, onText, onRegistered, onL
     </div>`;
 }
 
-/** Checks the draft some time after the last change, and forgets the answers to earlier ones. */
+/**
+ * Checks the draft some time after the last change, also of what it refers to, and forgets the answers to earlier ones.
+ */
 function useChecks(draft, target) {
   const [state, setState] = useState({ result: {}, busy: true });
   const [attempt, setAttempt] = useState(0);
@@ -348,7 +352,12 @@ function useChecks(draft, target) {
       controller.abort();
     };
   }, [draft, target, attempt]);
-  return { ...state, again: () => setAttempt(attempt + 1) };
+  const again = () => setAttempt((count) => count + 1);
+  const used = new Set(draft.references.map(({ subject }) => qualified(subject, draft.subject)));
+  useChanges((events) => {
+    if (used.size > 0 && (events === null || events.some(({ subject }) => used.has(subject)))) again();
+  });
+  return { ...state, again };
 }
 
 function Lint({ lint }) {

@@ -3,6 +3,7 @@
 
 const GATHER_MS = 200; // events of a moment cause one read
 const PAUSE_MS = 1000; // between two reads of an entry because of events
+const HEARD_MAX = 1000; // events during one read
 
 /** A value with watchers. */
 export class Signal {
@@ -56,7 +57,8 @@ export class Store {
   open(kind, args) {
     const key = keyOf(kind, args);
     const known = this.#entries.get(key);
-    const entry = known ?? { key, kind, args, state: new Signal({}), users: 0, begun: 0, timer: null, running: null };
+    const entry = known
+      ?? { key, kind, args, state: new Signal({}), users: 0, begun: 0, timer: null, running: null, heard: null };
     entry.users += 1;
     if (!known) {
       this.#entries.set(key, entry);
@@ -80,12 +82,17 @@ export class Store {
     entry.timer = null;
     entry.running?.abort();
     const running = new AbortController();
-    entry.running = running;
-    entry.begun = Date.now();
+    // What concerns the value that comes may not have concerned the one before, such as an alias's new target.
+    const heard = [];
+    Object.assign(entry, { running, heard, begun: Date.now() });
+    const { kind, args } = entry;
     const done = (state) => {
-      if (!running.signal.aborted) entry.state.value = state;
+      if (running.signal.aborted) return;
+      entry.heard = null;
+      entry.state.value = state;
+      if (heard.some((event) => kind.concerns(event, args, state.value))) this.#soon(entry);
     };
-    entry.kind.read(running.signal, ...entry.args).then((value) => done({ value }), (error) => done({ error }));
+    kind.read(running.signal, ...args).then((value) => done({ value }), (error) => done({ error }));
   }
 
   /** Read all entries: who asks has changed, or events were missed. */
@@ -96,8 +103,13 @@ export class Store {
   /** Read soon what these events concern; null: anything may have changed. */
   changed(events) {
     for (const each of this.#entries.values()) {
-      const { kind, args, state } = each;
-      if (events === null || events.some((event) => kind.concerns(event, args, state.value.value))) this.#soon(each);
+      const { kind, args, state, heard } = each;
+      const tooMany = heard !== null && heard.length + (events?.length ?? 0) > HEARD_MAX;
+      if (events === null || tooMany || events.some((event) => kind.concerns(event, args, state.value.value))) {
+        this.#soon(each);
+      } else {
+        heard?.push(...events);
+      }
     }
   }
 

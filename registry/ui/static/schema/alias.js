@@ -62,7 +62,7 @@ export function Alias({ subject, found, reason, onDone }) {
 function Target({ name }) {
   const { value, error } = useResource(TARGET, name);
   if (error || !value) return null;
-  return value.versions
-    ? html`<p class="quiet">It has ${value.versions} ${value.versions === 1 ? "version" : "versions"}.</p>`
+  return value.own
+    ? html`<p class="quiet">It has ${value.own} ${value.own === 1 ? "version" : "versions"}.</p>`
     : html`<p><strong>It has no versions: reads of this subject will fail.</strong></p>`;
 }

@@ -24,7 +24,8 @@ export function consequencesOf(scope, what, value) {
   }
   if (!wide) return [];
   if (what === "mode" && value?.startsWith("READONLY")) {
-    return [`Nobody can register, change or delete schemas of ${whom}, unless a narrower scope says otherwise.`,
+    return [`Nobody can register or delete schemas of ${whom}, or change their config, unless a narrower scope says
+      otherwise.`,
       "Producers that meet a new schema fail until the mode is changed back."];
   }
   if (what === "level" && value === "NONE") {
@@ -47,6 +48,8 @@ export function Harm({ scope, title, consequences, onConfirm, onClose, children 
 /** Why the mode in force refuses a deletion or registration; empty if it does not. */
 export function refusedBy(mode, what) {
   if (mode?.startsWith("READONLY")) return `The mode is ${mode}: nothing is ${what}.`;
-  if (mode === "IMPORT" && what === "registered") return "The mode is IMPORT: only schemas with ids are registered.";
+  if (["IMPORT", "FORWARD"].includes(mode) && what === "registered") {
+    return `The mode is ${mode}: only schemas with ids are registered.`;
+  }
   return "";
 }

@@ -19,24 +19,34 @@ export async function subjectOf(subject, signal) {
 
 /**
  * Returns the newest versions of a subject, the newest first, soft-deleted ones included:
- * `{ versions: [{ number, deleted }], older, details }`, with the number of those that are left out. exact: nothing is
- * asked further about a name that is no subject's.
+ * `{ subject, versions: [{ number, deleted }], older, details }`, with the number of those that are left out. subject:
+ * the one that answers for the name; if that is an alias and its target does not exist, there are no versions. exact:
+ * nothing is asked further about a name that is no subject's.
  */
-export async function versionsOf(subject, signal, exact = false) {
-  const details = await subjectOf(subject, signal);
-  if (exact && !details) return { versions: [], older: 0, details };
+export async function versionsOf(asked, signal, exact = false) {
+  const own = await subjectOf(asked, signal);
+  if (exact && !own) return { subject: asked, versions: [], older: 0, details: own };
+  const alias = own ? own.alias : await aliasOf(asked, signal);
+  const subject = alias ? qualified(alias, asked) : asked;
+  const details = alias ? await subjectOf(subject, signal) : own;
+  if (alias && !details) return { subject, versions: [], older: 0, details };
   const older = details ? Math.max(0, details.versions + details.deletedVersions - VERSIONS_MAX) : 0;
   const numbers = numbersOf(details) ?? [];
   for (let full = !numbers.length; full && numbers.length < VERSIONS_MAX; ) {
     const query = { deleted: true, deletedAsNegative: true, offset: older + numbers.length, limit: VERSIONS_PAGE };
-    const page = await get(path`/subjects/${subject}/versions`, { query, signal });
+    const page = await get(path`/subjects/${asked}/versions`, { query, signal }); // aliases lead one step only
     numbers.push(...page);
     full = page.length === VERSIONS_PAGE;
   }
   numbers.splice(0, numbers.length - VERSIONS_MAX);
   const versions = numbers.map((each) => ({ number: Math.abs(each), deleted: each < 0 }));
   versions.sort((one, other) => other.number - one.number);
-  return { versions, older, details };
+  return { subject, versions, older, details };
+}
+
+async function aliasOf(name, signal) {
+  const { scopes: [{ config }] } = await get("/scopes", { query: { subject: name }, signal });
+  return config?.alias;
 }
 
 /** Returns a version, soft-deleted or not, as the API does. `format`: such as `resolved`; `at`: see `getAt`. */
@@ -47,21 +57,20 @@ export function versionOf(subject, number, signal, format, at) {
 const TIMELINE_PAGES_MAX = 10; // requests for one page; each answer has as much as the registry sends at once
 
 /**
- * Returns entries of the timeline, the newest first, and the level in effect: `{ level, versions }`. below: 0 or a
- * number above them; deleted: soft-deleted ones, too; at: see `getAt`.
+ * Returns entries of the timeline, the newest first, and the level in effect: `{ subject, level, versions }`; subject:
+ * the one that answers for the name. below: 0 or a number above them; deleted: soft-deleted ones, too; at: see `getAt`.
  */
 export async function timelineOf(signal, subject, below, limit, deleted, at) {
   const versions = [];
-  let level;
+  let [answers, level] = [subject, undefined];
   let next = below;
   for (let asked = 0; next !== null && versions.length < limit && asked < TIMELINE_PAGES_MAX; asked += 1) {
     const query = { deleted, below: next || undefined, limit: limit - versions.length };
     const page = await getAt(at, path`/subjects/${subject}/timeline`, query, signal);
     versions.push(...page.versions);
-    level = page.compatibilityLevel;
-    ({ next } = page);
+    ({ subject: answers, compatibilityLevel: level, next } = page);
   }
-  return { level, versions };
+  return { subject: answers, level, versions };
 }
 
 export const FIELDS_PAGE = 1000;

@@ -4,7 +4,7 @@ import { resource } from "../live/store.js";
 import { levelOf } from "./changes.js";
 import { eventsOf } from "./history-events.js";
 import { graphOf, subjectOf, timelineOf, versionsOf, withFields } from "./reading.js";
-import { EVERYWHERE, contextOf, scopeOf } from "./scopes.js";
+import { EVERYWHERE, contextOf, qualified, scopeOf } from "./scopes.js";
 
 const CONTEXTS_MAX = 1000;
 const ASSOCIATIONS_MAX = 200;
@@ -31,7 +31,7 @@ export const VERSION =
 /** Versions of a subject with what each changed, see `timelineOf`; the level in effect decides what is breaking. */
 export const TIMELINE = resource("timeline", timelineOf,
   (event, [subject], value) => isAbout(event, [subject], value) || (/^config_/.test(event.kind)
-    && ["", EVERYWHERE, scopeOf(contextOf(subject))].includes(ownerOf(event))));
+    && ["", EVERYWHERE, scopeOf(contextOf(value?.subject ?? subject))].includes(ownerOf(event))));
 
 /** The tags in a version's schema. */
 export const TAGS = resource("tags", (signal, subject, number) =>
@@ -58,15 +58,28 @@ export const CONTEXTS = resource("contexts", (signal) => get("/contexts", { quer
 export const SCOPES = resource("scopes", scopesOf, concernsScopes);
 
 /**
- * What a registration under a subject meets: `{ versions, level, mode, type, tag, seen, latest }`; tag: of the latest
- * version, for `send`.
+ * What a registration under a name meets: `{ subject, own, versions, level, mode, scopes, tag, seen, latest }`. subject:
+ * the one that answers for the name, whose the rest is; own: the number of versions under the name itself; tag: of the
+ * latest version, for `send`.
  */
-export const TARGET = resource("target", async (signal, subject) => {
-  const [found, settings] = await Promise.all([subjectOf(subject, signal), scopesOf(signal, subject)]);
+export const TARGET = resource("target", async (signal, asked) => {
+  const { own, subject, found, settings } = await answering(asked, signal);
   const { scopes, config, mode } = settings;
-  const { tag, seen, latest } = await latestIn(subject, found, settings, signal);
-  return { versions: found?.versions ?? 0, level: levelOf(config), mode, scopes, tag, seen, latest };
-}, (event, args, value) => isAbout(event, args, value?.latest) || concernsScopes(event, args, value));
+  const latest = await latestIn(asked, found, settings, signal);
+  return { subject, own: own?.versions ?? 0, versions: found?.versions ?? 0, level: levelOf(config), mode, scopes,
+    ...latest };
+}, (event, args, value) => isAbout(event, args, value) || concernsScopes(event, args, value));
+
+/** Returns what is known of a name, and of the subject that answers for it: another one if the name is an alias. */
+async function answering(asked, signal) {
+  const about = (subject) => Promise.all([subjectOf(subject, signal), scopesOf(signal, subject)]);
+  const [own, settings] = await about(asked);
+  const alias = settings.scopes[0].config?.alias;
+  if (!alias) return { own, subject: asked, found: own, settings };
+  const subject = qualified(alias, asked);
+  const [found, theirs] = await about(subject);
+  return { own, subject, found, settings: theirs };
+}
 
 /** Returns what `/scopes` says of a subject or scope, with `seen`. */
 export async function scopesOf(signal, subject) {
@@ -80,17 +93,17 @@ function concernsScopes(event, [subject], value) {
   return owner === "" || owner === subject || (value?.scopes ?? []).some(({ scope }) => scope === owner);
 }
 
-/** Returns the latest version of exactly this subject: `{ latest, tag, seen }`; latest: null if there is none. */
-export async function latestOf(subject, signal) {
-  const [found, settings] = await Promise.all([subjectOf(subject, signal), scopesOf(signal, subject)]);
-  return latestIn(subject, found, settings, signal);
+/** Returns the latest version of the subject that answers for a name: `{ latest, tag, seen }`; latest: null if none. */
+export async function latestOf(asked, signal) {
+  const { found, settings } = await answering(asked, signal);
+  return latestIn(asked, found, settings, signal);
 }
 
-async function latestIn(subject, found, { scopes, seen }, signal) {
+async function latestIn(asked, found, { seen }, signal) {
   // Asked only if it exists: an unqualified name is also looked up in other contexts.
-  if (!found?.versions && !scopes[0].config?.alias) return { latest: null, tag: null, seen };
-  const { value, tag, seen: seenThen } = await getWithTag(path`/subjects/${subject}/versions/latest`, { signal });
-  const own = value !== null && contextOf(value.subject) === contextOf(subject);
+  if (!found?.versions) return { latest: null, tag: null, seen };
+  const { value, tag, seen: seenThen } = await getWithTag(path`/subjects/${asked}/versions/latest`, { signal });
+  const own = value !== null && contextOf(value.subject) === contextOf(found.subject);
   return { latest: own ? value : null, tag: own ? tag : null, seen: seenThen };
 }
 

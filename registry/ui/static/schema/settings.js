@@ -17,9 +17,10 @@ import { Overtaken, useWrite } from "./writing.js";
 
 const MODES = {
   READWRITE: "schemas can be registered and deleted",
-  READONLY: "nothing can be registered or deleted",
-  READONLY_OVERRIDE: "read-only, overriding narrower scopes",
+  READONLY: "nothing can be registered or deleted, and the config cannot be changed",
+  READONLY_OVERRIDE: "the same as READONLY",
   IMPORT: "clients register schemas with ids and versions of their choice",
+  FORWARD: "the same as IMPORT, for all contexts",
 };
 
 const HOLDS = "needs a scope without subjects that are not deleted";
@@ -113,7 +114,7 @@ function Setting({ title, what, subject, found, reason, onDone }) {
         <label>${title} of ${labelOf(scope)}${" "}
           <select value=${chosen} disabled=${off}
             onChange=${(event) => setPicked({ value: event.target.value, ...shown })}>
-            ${kind.values
+            ${kind.values.filter((each) => each !== "FORWARD" || each === value)
               .map((each) =>
                 html`<option key=${each} value=${each} disabled=${filled && each === "IMPORT" && each !== value}>
                   ${each}${what === "mode" ? `: ${filled && each === "IMPORT" ? HOLDS : MODES[each]}` : ""}</option>`)}

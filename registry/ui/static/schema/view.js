@@ -15,7 +15,7 @@ import { Answer } from "./answer.js";
 import { Comparison } from "./comparison.js";
 import { DeleteDialog } from "./delete-dialog.js";
 import { Details } from "./details.js";
-import { Facts } from "./facts.js";
+import { Facts, LeadsTo } from "./facts.js";
 import { refusedBy } from "./harm.js";
 import { History } from "./history.js";
 import { Loaded } from "./loading.js";
@@ -45,13 +45,13 @@ export default function SchemaView({ params: { subject, version }, query }) {
     <${query.at ? Past : Present} subject=${subject} wanted=${version} query=${query} onChange=${change} />`;
 }
 
-function Present({ subject, wanted, query, onChange }) {
-  const listed = useResource(VERSIONS, subject);
+function Present({ subject: asked, wanted, query, onChange }) {
+  const listed = useResource(VERSIONS, asked);
   return html`
-    ${listed.error?.status === NOT_FOUND && html`<${Before} subject=${subject} />`}
+    ${listed.error?.status === NOT_FOUND && html`<${Before} subject=${asked} />`}
     <${Loaded} of=${listed} what="the versions">
       ${(found) => html`
-        <${Subject} subject=${subject} wanted=${wanted} ...${found} query=${query}
+        <${Subject} asked=${asked} wanted=${wanted} ...${found} query=${query}
           onChange=${onChange} onWritten=${listed.reload} />`}
     <//>`;
 }
@@ -67,16 +67,18 @@ function Before({ subject }) {
     </section>`;
 }
 
-function Subject({ subject, wanted, versions, older, details, query, onChange, onWritten }) {
+/** asked: the name in the address; subject: the one that answers for it, which is what is changed here. */
+function Subject({ asked, subject, wanted, versions, older, details, query, onChange, onWritten }) {
   const live = versions.filter(({ deleted }) => !deleted);
   const number = numberOf(wanted, live[0] ?? versions[0]);
   const [open, setOpen] = useState(null); // the dialog: "version" or "subject"
   const permitted = usePermitted(subject);
   const refusal = (operation) => {
-    const reason = permitted(operation);
+    const reason = subject !== asked && details?.alias ? "The subject that answers has an alias itself."
+      : permitted(operation);
     return reason === "" ? refusedBy(details?.mode, operation === "delete" ? "deleted" : "registered") : reason;
   };
-  useSteps(subject, versions, number, query);
+  useSteps(asked, versions, number, query);
   useKeys("Schema", [
     { keys: "e", does: "Try a new version", run: () => navigate(to("/try", { subject, version: number })) },
   ]);
@@ -90,7 +92,8 @@ function Subject({ subject, wanted, versions, older, details, query, onChange, o
     if (permanent) navigate(to`/subjects/${subject}`);
     onWritten();
   };
-  if (!versions.length) return html`<${Notice} kind="empty" title="It has no version" />`;
+  if (!versions.length) return html`<${Notice} kind="empty" title="It has no version">
+    ${subject !== asked && html`<p><${LeadsTo} asked=${asked} subject=${subject} /></p>`}<//>`;
   return html`
     <div class="actions">
       <a class="button" href=${`#${to("/try", { subject, version: number })}`}>Try a new version</a>
@@ -103,10 +106,10 @@ function Subject({ subject, wanted, versions, older, details, query, onChange, o
         subject…<//>
     </div>
     <div class="schema">
-      <${Versions} subject=${subject} versions=${versions} older=${older} current=${number} query=${query}
+      <${Versions} subject=${asked} versions=${versions} older=${older} current=${number} query=${query}
         onChange=${onChange} />
       ${older > 0 || versions.some((each) => each.number === number)
-        ? html`<${Version} key=${subject} subject=${subject} number=${number} versions=${versions} details=${details}
+        ? html`<${Version} key=${asked} subject=${asked} number=${number} versions=${versions} details=${details}
           query=${query} onChange=${onChange} onWritten=${onWritten} />`
         : html`<${Notice} kind="empty" title=${`Version ${number} does not exist`} />`}
     </div>

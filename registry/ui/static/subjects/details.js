@@ -16,6 +16,7 @@ export class Details {
   #changed;
   #known = new Map(); // by name, the least recently used first; null: it does not exist any more
   #old = new Set(); // names of #known whose details have changed
+  #asked = []; // names in the request that runs
   #wanted = [];
   #timer;
   #request = null;
@@ -36,11 +37,11 @@ export class Details {
   }
 
   /**
-   * Fetch the details of these names again when they are wanted, because they have changed; until then the old are
-   * shown.
+   * Fetch the details of these names, or of all, again when they are wanted, because they have changed; until then the
+   * old are shown.
    */
-  renew(names) {
-    for (const name of names) if (this.#known.has(name)) this.#old.add(name);
+  renew(names = [...this.#known.keys(), ...this.#asked]) {
+    for (const name of names) if (this.#known.has(name) || this.#asked.includes(name)) this.#old.add(name);
     this.#changed();
   }
 
@@ -51,6 +52,7 @@ export class Details {
   /** Forget everything, such as after a change; retry after an error. */
   clear() {
     this.#known.clear();
+    this.#old = new Set(this.#asked); // their answer may be older
     this.error = null;
     this.#soon();
   }
@@ -69,6 +71,8 @@ export class Details {
   async #fetch() {
     if (this.#request || !this.#wanted.length) return;
     const names = fitting(this.#wanted);
+    this.#asked = names;
+    for (const name of names) this.#old.delete(name);
     const request = (this.#request = new AbortController());
     try {
       const found =
@@ -78,9 +82,11 @@ export class Details {
       this.error = null;
     } catch (error) {
       if (error.name === "AbortError") return;
+      for (const name of names) this.#old.add(name);
       this.error = error;
     } finally {
       this.#request = null;
+      this.#asked = [];
     }
     this.#wanted = this.#wanted.filter((name) => this.#lacks(name));
     if (this.#wanted.length && !this.error) this.#soon();
@@ -90,7 +96,6 @@ export class Details {
   #keep(name, found) {
     this.#known.delete(name);
     this.#known.set(name, found);
-    this.#old.delete(name);
     if (this.#known.size > KEPT_MAX) {
       const [oldest] = this.#known.keys();
       this.#known.delete(oldest);

@@ -1,28 +1,22 @@
 // Search and filters of the list of subjects.
-import { html, useEffect, useState } from "../vendor.js";
-import { get } from "../api.js";
+import { html, useState } from "../vendor.js";
 import { formats } from "../formats.js";
+import { useResource } from "../live/resources.js";
+import { CONTEXTS } from "../schema/resources.js";
 
 const LEVELS = ["NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE"];
 const MODES = ["READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD"];
 const KINDS = [["", "Anywhere"], ["subject", "Name"], ["field", "Field"], ["type", "Type's name"], ["tag", "Tag"],
   ["property", "Owner or other property"], ["principal", "Registered by"], ["doc", "Doc"]];
 const COUNTED = ["prefix", "words", "type", "level", "mode", "context", "deleted"]; // on the switch of narrow screens
-const CONTEXTS_MAX = 1000;
 
 /**
  * state: the filters in force; change(part) changes some. search: a ref to the search field. onEnter, onDown: keys in
  * it. onStop: ends the loading of the list, null if it is loaded.
  */
 export function Toolbar({ state, change, search, onEnter, onDown, onStop, children }) {
-  const [contexts, setContexts] = useState([]);
+  const contexts = useResource(CONTEXTS).value ?? []; // without them the list still works; its own failure says why
   const [open, setOpen] = useState(false); // on narrow screens; wide ones always show the filters
-  useEffect(() => {
-    const aborted = new AbortController();
-    // Without them the list still works; its own failure says why.
-    get("/contexts", { query: { limit: CONTEXTS_MAX }, signal: aborted.signal }).then(setContexts, () => {});
-    return () => aborted.abort();
-  }, []);
   const typed = (event) => change({ q: event.currentTarget.value });
   const keys = (event) => {
     if (event.key === "Enter") onEnter();

@@ -130,7 +130,9 @@ function useNews(list, details, again) {
       details.clear();
       return;
     }
-    details.renew(new Set(events.map((event) => event.subject).filter((subject) => subject !== undefined)));
+    // Subjects inherit the config and mode of a context, and of the top level.
+    if (events.some(({ subject, kind }) => subject === undefined && /^(config|mode)_/.test(kind))) details.renew();
+    else details.renew(new Set(events.map(({ subject }) => subject).filter((subject) => subject !== undefined)));
     for (const event of events)
       if (event.kind === "version_registered" && list.mayHold(event)) names.add(event.subject);
     compare();

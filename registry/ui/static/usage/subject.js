@@ -15,7 +15,7 @@ import { CensusLine } from "./census.js";
 import { Referrers, USE_COLUMNS, UseState } from "./uses.js";
 
 const USAGE = resource("usage", (signal, subject) => get(path`/usage/subjects/${subject}`, { signal }),
-  (event, [subject]) => event.subject === subject);
+  (event, [subject], value) => event.subject === (value?.subject ?? subject)); // an alias has another one
 
 export default function SubjectUsage({ params: { subject } }) {
   const found = useResource(USAGE, subject);
