@@ -60,6 +60,7 @@ _WEBHOOK: Json = object_of(
         "description": "Records deleted from the log before it examined them, since the last change",
     },
     lastError=TEXT, lastDelivered=LONG, nextAttempt=LONG,
+    etag={**TEXT, "description": "What If-Match has to say to change it; not in responses to changes"},
 )  # fmt: skip
 _COUNTED = "The census that counted it; an unchanged source keeps the first one that found it so"
 _USAGE: Json = object_of(

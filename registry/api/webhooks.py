@@ -25,7 +25,7 @@ from registry.domain.rows.view import View
 from registry.webhooks.destinations import Destinations, NotAllowed
 from registry.webhooks.message import Signer
 
-from .answers import Header
+from .answers import Answer, Header
 from .json_input import boolean, document, listing, refuse, text
 from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Freshness, Operation, RowHandler, Write
 from .permissions import ADMINS
@@ -45,7 +45,13 @@ def list_webhooks(call: Call, view: View) -> Write:
 
 def get_webhook(call: Call, view: View) -> Write:
     """``GET /admin/webhooks/{webhook}``."""
-    return _answer_with(AskWebhooks(call.path["webhook"]))
+    asked = AskWebhooks(call.path["webhook"])
+    return Write(asked, _NO_STORE, _with_etag)
+
+
+def _with_etag(answer: Answer) -> Answer:
+    etag = orjson.loads(answer.body)["etag"].encode()
+    return answer._replace(headers=(*answer.headers, (b"etag", etag)))
 
 
 def put_webhook(call: Call, view: View) -> Write:
@@ -153,24 +159,27 @@ OPERATIONS = (
     ),
     _operation(
         "GET", _ONE, "One webhook and the state of its deliveries", get_webhook, e.WEBHOOK_NOT_FOUND,
-        response_schema="Webhook",
+        response_schema="Webhook", tagged=True,
     ),
     _operation(
         "PUT", _ONE, "Create or change a webhook; the response for a new one contains its "
             "secret", put_webhook,
         e.BAD_REQUEST, e.INVALID_WEBHOOK, e.WEBHOOKS_LIMIT, e.WEBHOOKS_UNSIGNED, *BODY_ERRORS,
-        request_schema="WebhookRequest", response_schema="Webhook",
+        request_schema="WebhookRequest", response_schema="Webhook", conditional=True,
     ),
-    _operation("DELETE", _ONE, "Delete a webhook", delete_webhook, e.WEBHOOK_NOT_FOUND, status=204),
+    _operation(
+        "DELETE", _ONE, "Delete a webhook", delete_webhook, e.WEBHOOK_NOT_FOUND, status=204,
+        conditional=True,
+    ),
     _operation(
         "POST", f"{_ONE}/rotate", "Rotate a webhook's secret; the response contains the new "
             "one", rotate_webhook,
-        e.WEBHOOK_NOT_FOUND, e.WEBHOOKS_UNSIGNED, response_schema="Webhook",
+        e.WEBHOOK_NOT_FOUND, e.WEBHOOKS_UNSIGNED, response_schema="Webhook", conditional=True,
     ),
     _operation(
         "POST", f"{_ONE}/position", "Set the next event that a webhook receives", move_webhook,
         e.BAD_REQUEST, e.WEBHOOK_NOT_FOUND, *BODY_ERRORS,
-        request_schema="WebhookPosition", response_schema="Webhook",
+        request_schema="WebhookPosition", response_schema="Webhook", conditional=True,
     ),
     _operation(
         "POST", f"{_ONE}/test", "Send a test event to a webhook and return the receiver's "

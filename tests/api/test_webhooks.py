@@ -87,6 +87,31 @@ def test_positions_and_questions_reach_the_primary(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
+    ("method", "place", "body"),
+    [
+        ("PUT", "", {"url": URL, "enabled": False}), ("POST", "/rotate", {}),
+        ("POST", "/position", {"offset": 0}), ("DELETE", "", None),
+    ],
+)  # fmt: skip
+def test_a_webhook_is_changed_only_while_it_is_what_was_read(
+    api: Api, method: str, place: str, body: Any
+) -> None:
+    assert api.request("PUT", f"{PATH}/h", {"url": URL}, {"if-none-match": "*"}).status == 200
+    stale = api.get(f"{PATH}/h").headers["etag"]
+    put(api, kinds=["mode_set"])
+    assert api.request("PUT", f"{PATH}/h", {"url": URL}, {"if-none-match": "*"}).error[0] == 412
+    before = list(api.backend.log)
+    refused = api.request(method, f"{PATH}/h{place}", body, {"if-match": stale})
+    assert refused.error[:2] == (412, 41280)
+    assert api.backend.log == before
+    now = api.get(f"{PATH}/h")
+    assert refused.error[2].startswith("The webhook 'h' does not meet the condition")
+    assert now.headers["etag"] == now.json["etag"] == api.get(PATH).json[0]["etag"] != stale
+    assert api.request(method, f"{PATH}/h{place}", body, {"if-match": now.headers["etag"]}).status < 300
+    assert api.request("DELETE", f"{PATH}/other", None, {"if-match": stale}).error[:2] == (404, 40481)
+
+
+@pytest.mark.parametrize(
     ("members", "code"),
     [
         ({"url": None}, 42282), ({"url": 7}, 42282), ({"url": {}}, 400), ({"url": "http://a.example"}, 42282),

@@ -30,7 +30,7 @@ from registry.cli.output import (
     print_table,
     printable,
 )
-from registry.cli.registry_flags import with_registry
+from registry.cli.registry_flags import if_match_option, with_registry
 from registry.cli.verb import Verb, VerbGroup
 
 if TYPE_CHECKING:
@@ -168,15 +168,18 @@ def _list(registry: RegistryClient, *, as_json: bool) -> int:
 @click.option(
     "--from", "start", type=click.IntRange(min=0), metavar="OFFSET", help="The first event's offset."
 )
+@if_match_option
 @json_option
 @with_registry
 def _add(
     registry: RegistryClient, *, name: str, receiver: str, kinds: tuple[str, ...], prefix: str,
-    start: int | None, as_json: bool,
+    start: int | None, if_match: str, as_json: bool,
 ) -> int:  # fmt: skip
     """Create a webhook and print the secret that its receiver needs; or change one."""
-    body = {"url": receiver, "kinds": [*kinds], "subjectPrefix": prefix}
-    made = registry.put(_path(name), body if start is None else {**body, "from": start}, dict[str, Any])
+    body: dict[str, Any] = {"url": receiver, "kinds": [*kinds], "subjectPrefix": prefix}
+    if start is not None:
+        body["from"] = start
+    made = registry.put(_path(name), body, dict[str, Any], if_match=if_match)
     if as_json:
         print_json(made)
     elif "secret" in made:
@@ -189,10 +192,11 @@ def _add(
 
 @webhook.command("remove", cls=Verb, epilog=_STATUS)
 @_name
+@if_match_option
 @with_registry
-def _remove(registry: RegistryClient, *, name: str) -> int:
+def _remove(registry: RegistryClient, *, name: str, if_match: str) -> int:
     """Delete a webhook."""
-    registry.delete(_path(name))
+    registry.delete(_path(name), if_match=if_match)
     return OK
 
 

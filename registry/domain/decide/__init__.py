@@ -159,4 +159,4 @@ def _name(command: Any) -> str:
     """Return the qualified name of the subject or context that a command of :data:`_OPERATIONS` names."""
     if isinstance(command, DeleteContext):
         return Subject(command.context, "").qualified
-    return command.subject or TOP.qualified
+    return getattr(command, "subject", None) or TOP.qualified  # webhooks belong to no subject

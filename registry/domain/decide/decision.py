@@ -13,11 +13,16 @@ from registry.domain.commands import (
     DeleteMode,
     DeleteSubject,
     DeleteVersion,
+    DeleteWebhook,
+    MoveWebhook,
     PutConfig,
     PutMode,
+    PutWebhook,
     Register,
+    RotateWebhook,
 )
 from registry.domain.fold.fold import apply
+from registry.domain.log_format import webhooks
 from registry.domain.log_format.records import Entry, Record
 from registry.domain.model import ALL_CONTEXTS, TOP, Subject
 from registry.domain.parsing.memory import SchemaMemory
@@ -30,6 +35,10 @@ from registry.domain.rows.view import View
 
 from .ids import Ids
 
+# Refused anyway if what they change does not exist.
+_NEEDS_IT = (
+    DeleteSubject, DeleteVersion, DeleteConfig, DeleteMode, DeleteWebhook, MoveWebhook, RotateWebhook,
+)  # fmt: skip
 _NAMES_TAKEN = frozenset({"__GLOBAL", "__EMPTY"})
 # An offset and a time above those of all rows, because drafted records are the newest.
 _LATER = 2**62
@@ -74,14 +83,14 @@ def check_condition(view: View, subject: Subject, command: Command, defaults: De
     """Refuse a command whose condition does not hold for what it changes (41280).
 
     A registration changes the latest version, and so does the deletion of a subject; that of one without a
-    live version changes the highest. Nothing is said about what is to be deleted and does not exist: its
-    deletion is refused anyway (RFC 9110, section 13.2.1).
+    live version changes the highest. Nothing is said about what has to exist and does not: that is refused
+    anyway (RFC 9110, section 13.2.1). ``subject``: the top level for commands about webhooks.
     """
     condition = defaults.condition
     if condition is None:
         return
     what, tag = _changed_by(view, subject, command, defaults)
-    if tag is None and isinstance(command, DeleteSubject | DeleteVersion | DeleteConfig | DeleteMode):
+    if tag is None and isinstance(command, _NEEDS_IT):
         return
     match, none_match = condition.match, condition.none_match
     holds = match is None or (tag is not None and (tag in match or "*" in match))
@@ -104,6 +113,10 @@ def _changed_by(view: View, subject: Subject, command: Command, defaults: Defaul
             return f"The mode of {place}", None if mode is None else entities.body_tag(
                 entities.mode_entity(mode)
             )
+        case PutWebhook(name) | DeleteWebhook(name) | MoveWebhook(name) | RotateWebhook(name):
+            found_webhook = webhooks.webhook(view, name)
+            tag = None if found_webhook is None else webhooks.webhook_tag(found_webhook)
+            return f"The webhook '{name}'", tag
         case DeleteVersion(version=number):
             what, found = f"Version {number} of {place}", versions.version_numbered(view, subject, number)
         case _:

@@ -6,6 +6,7 @@ a receiver's secret follows from the node's setting and from what is here (:mod:
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
@@ -141,3 +142,8 @@ def webhook_members(webhook: Webhook) -> dict[str, Any]:
 def webhook_entity(webhook: Webhook) -> bytes:
     """Return the JSON of :func:`webhook_members`."""
     return orjson.dumps(webhook_members(webhook))
+
+
+def webhook_tag(webhook: Webhook) -> str:
+    """Return the entity tag, without quotes, of what :func:`webhook_members` shows."""
+    return hashlib.blake2b(webhook_entity(webhook), digest_size=12).hexdigest()

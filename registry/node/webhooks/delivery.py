@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from registry.base.observe.metrics import Sample
 from registry.domain.commands import AdvanceWebhook, Command, DisableWebhook, Done, Outcome
 from registry.domain.events import Event, Filter, Kind
-from registry.domain.log_format.webhooks import Webhook
+from registry.domain.log_format.webhooks import Webhook, webhook_tag
 from registry.domain.queries.subject_order import Prefix
 from registry.webhooks.message import Undelivered, pause_s
 
@@ -51,7 +51,7 @@ class Progress:
         self.failures, self.last_error, self.next_attempt, self.missed = 0, "", 0, 0
 
     def members(self, webhook: Webhook, position: int, lag: int, unsigned: str) -> dict[str, Any]:
-        """Return what clients see of the deliveries; ``unsigned``: why nothing can be signed."""
+        """Return what clients see besides the webhook; ``unsigned``: why nothing can be signed."""
         state = "retrying" if self.failures else "delivering"
         if unsigned or not webhook.enabled:
             state = "stopped" if webhook.enabled else "disabled"
@@ -63,7 +63,8 @@ class Progress:
             "missed": self.missed,
         }
         known = {name: value for name, value in more.items() if value}
-        return {"position": position, "lag": lag, "state": state, **counts, **known}
+        tag = f'"{webhook_tag(webhook)}"'
+        return {"position": position, "lag": lag, "state": state, **counts, **known, "etag": tag}
 
 
 class Pages(Protocol):

@@ -1,16 +1,13 @@
 // Registers a webhook, or changes one.
 import { html, useState } from "../vendor.js";
-import { ApiError, get, path, send } from "../api.js";
+import { path, send } from "../api.js";
 import { KINDS } from "../activity/events.js";
 import { Dialog } from "../components/dialog.js";
 import { Name } from "../components/name.js";
-import { Failure } from "../components/notice.js";
+import { Failure, Notice } from "../components/notice.js";
 
-const CHANGED = 412;
-const MEMBERS = ["url", "kinds", "subjectPrefix", "enabled"];
-
-/** webhook: the one to change, null for a new one; names: of all. onDone({ name, secret }). */
-export function WebhookForm({ webhook, names, onClose, onDone }) {
+/** webhook: the one to change, as the form began with it; null for a new one. onDone({ name, secret }). */
+export function WebhookForm({ webhook, onClose, onDone }) {
   const [name, setName] = useState("");
   const [url, setUrl] = useState(webhook?.url ?? "");
   const [prefix, setPrefix] = useState(webhook?.subjectPrefix ?? "");
@@ -24,9 +21,9 @@ export function WebhookForm({ webhook, names, onClose, onDone }) {
     try {
       const where = path`/admin/webhooks/${webhook?.name ?? name}`;
       const body = { url, kinds, subjectPrefix: prefix, enabled };
-      if (webhook) await checkUnchanged(where, webhook);
-      else checkAbsent(name, names);
-      onDone(await send("PUT", where, { body: webhook || from === "" ? body : { ...body, from: Number(from) } }));
+      onDone(await send("PUT", where, {
+        body: webhook || from === "" ? body : { ...body, from: Number(from) }, tag: webhook ? webhook.etag : null,
+      }));
     } catch (failure) {
       setState({ error: failure });
     }
@@ -54,22 +51,18 @@ export function WebhookForm({ webhook, names, onClose, onDone }) {
           onInput=${(event) => setFrom(event.currentTarget.value)} /></label>`}
         <label class="choice"><input type="checkbox" checked=${enabled}
           onChange=${(event) => setEnabled(event.currentTarget.checked)} /> Enabled</label>
-        ${error && html`<${Failure} error=${error} />`}
+        ${error && html`<${Refusal} error=${error} />`}
         <p class="actions"><button class="primary" disabled=${busy}>${webhook ? "Change it" : "Add it"}</button></p>
       </form>
     <//>`;
 }
 
-/** Fails if the webhook is not what the form began with; the registry itself has no conditions for webhooks. */
-async function checkUnchanged(where, webhook) {
-  const now = await get(where);
-  if (MEMBERS.some((each) => JSON.stringify(now[each]) !== JSON.stringify(webhook[each]))) {
-    throw new ApiError("refused", "Somebody else has changed it in the meantime. Open it again.", { status: CHANGED });
-  }
-}
+const CHANGED = 412;
 
-function checkAbsent(name, names) {
-  if (names.includes(name)) {
-    throw new ApiError("refused", "There is a webhook with this name.", { status: CHANGED });
-  }
+/** error: of a change of a webhook, which is not what the user has seen if the status says so. */
+export function Refusal({ error }) {
+  if (error.status !== CHANGED) return html`<${Failure} error=${error} />`;
+  return html`<${Notice} kind="warning" title="Changed in the meantime">
+    <p>Nothing was written: somebody else has created, changed or deleted this webhook. Close this and look at it
+      again.</p><//>`;
 }

@@ -3,17 +3,17 @@ import { html, useState } from "../vendor.js";
 import { path, send } from "../api.js";
 import { Dialog } from "../components/dialog.js";
 import { Name } from "../components/name.js";
-import { Failure } from "../components/notice.js";
 import { count } from "../cluster/units.js";
+import { Refusal } from "./form.js";
 
 /** onDone({ name }) after it was moved. */
-export function PositionForm({ webhook: { name, position, lag }, onClose, onDone }) {
+export function PositionForm({ webhook: { name, position, lag, etag }, onClose, onDone }) {
   const [offset, setOffset] = useState("");
   const [{ busy, error }, setState] = useState({});
   const move = async (wanted) => {
     setState({ busy: true });
     try {
-      await send("POST", path`/admin/webhooks/${name}/position`, { body: { offset: wanted } });
+      await send("POST", path`/admin/webhooks/${name}/position`, { body: { offset: wanted }, tag: etag });
       onDone({ name });
     } catch (failure) {
       setState({ error: failure });
@@ -31,6 +31,6 @@ export function PositionForm({ webhook: { name, position, lag }, onClose, onDone
       <p class="quiet">At an earlier offset, the receiver gets events again. At a later one, it never gets those in
         between.</p>
       <p><button class="danger" disabled=${busy || !lag} onClick=${() => move("now")}>Skip all pending</button></p>
-      ${error && html`<${Failure} error=${error} />`}
+      ${error && html`<${Refusal} error=${error} />`}
     <//>`;
 }

@@ -10,7 +10,7 @@ import { Table } from "../components/table.js";
 import { count, moment } from "../cluster/units.js";
 import { usePolled } from "../live/polled.js";
 import { GuardedButton } from "../session/guarded.js";
-import { WebhookForm } from "./form.js";
+import { Refusal, WebhookForm } from "./form.js";
 import { PositionForm } from "./position.js";
 
 const WHERE = "/admin/webhooks";
@@ -21,7 +21,10 @@ export function Webhooks() {
   const { data, error, again } = usePolled((signal) => get(WHERE, { signal }), EVERY_MS);
   const [open, setOpen] = useState(null); // { what: "form", "position", "rotate" or "delete", webhook }
   const [outcome, setOutcome] = useState(null); // of the last action
-  const close = () => setOpen(null);
+  const close = () => {
+    setOpen(null);
+    again(); // somebody else may have been faster
+  };
   const finish = (found) => {
     setOpen(null);
     setOutcome(found);
@@ -49,8 +52,7 @@ export function Webhooks() {
     ${data?.length === 0 && html`<${Notice} kind="empty" title="No webhooks yet" />`}
     ${data?.length > 0 && html`<${Table} caption="Webhooks" columns=${columns(actions)} rows=${data}
       rowKey=${({ name }) => name} />`}
-    ${open?.what === "form" && html`<${WebhookForm} webhook=${open.webhook} names=${data.map(({ name }) => name)}
-      onClose=${close} onDone=${finish} />`}
+    ${open?.what === "form" && html`<${WebhookForm} webhook=${open.webhook} onClose=${close} onDone=${finish} />`}
     ${open?.what === "position" &&
       html`<${PositionForm} webhook=${open.webhook} onClose=${close} onDone=${finish} />`}
     ${(open?.what === "rotate" || open?.what === "delete") &&
@@ -135,7 +137,7 @@ function Confirm({ what, webhook, onClose, onDone }) {
   const run = async () => {
     setState({ busy: true });
     try {
-      const answer = await submit(method, where(webhook));
+      const answer = await submit(method, where(webhook), { tag: webhook.etag });
       const { secret } = answer.status === 204 ? {} : await answer.json();
       onDone({ name: webhook.name, secret });
     } catch (failure) {
@@ -148,6 +150,6 @@ function Confirm({ what, webhook, onClose, onDone }) {
         <button class="danger" disabled=${busy} onClick=${run}>${label}</button>`}>
       <p><${Name} plain text=${webhook.name} /></p>
       <p>${text}</p>
-      ${error && html`<${Failure} error=${error} />`}
+      ${error && html`<${Refusal} error=${error} />`}
     <//>`;
 }
