@@ -277,6 +277,12 @@ def test_associations_are_shown(filled: httpx.Client, opened: Open) -> None:
     page = opened("/subjects/same-value?view=details")
     row = page.get_by_role("table", name="Associations").get_by_role("row").last
     expect(row.get_by_role("cell")).to_have_text(["orders", "cluster", "topic value", "WEAK"])
+    for what in ("the subject", "version 1"):  # they keep it
+        page.get_by_role("button", name=f"Delete {what}…").click()
+        dialog = page.get_by_role("dialog", name=f"Delete: {what}")
+        expect(dialog).to_contain_text("The subject has associations.")
+        expect(dialog.get_by_role("button", name="Delete", exact=True)).to_be_disabled()
+        page.keyboard.press("Escape")
 
 
 def test_the_level_is_set_and_inherited_and_its_origin_is_reported(
@@ -387,10 +393,19 @@ def test_a_refused_change_says_why_in_its_place(filled: httpx.Client, opened: Op
     expect(level.get_by_role("alert")).to_contain_text("42203")
 
 
+def refused_by_mode(page: Page, address: str, button: str, what: str) -> None:
+    page.goto(f"{served_at(page)}#{address}")
+    found = page.get_by_role("button", name=button)
+    expect(found.first).to_be_disabled()
+    expect(found.first).to_have_accessible_description(f"The mode is READONLY: nothing is {what}.")
+
+
 def test_changes_that_do_harm_ask_first_and_what_is_refused_is_not_offered(
     filled: httpx.Client, opened: Open
 ) -> None:
     register(filled, ":.harm:value", '"int"')
+    for each in ("NONE", "FULL"):
+        put(filled, "/config/:.harm:value", compatibility=each)
     page = opened("/config?scope=%3A.harm%3A")
     for what, value, word in (
         ("Compatibility level", "NONE", "cannot read"), ("Mode", "READONLY", "Nobody can register"),
@@ -414,11 +429,20 @@ def test_changes_that_do_harm_ask_first_and_what_is_refused_is_not_offered(
     page.get_by_role("link", name="Try a new version").click()
     expect(page.get_by_text("The mode is READONLY: nothing is registered.")).to_be_visible()
     expect(page.get_by_role("button", name="Register")).to_be_disabled()
+    refused_by_mode(page, "/subjects/:.harm:value?view=history", "Put back NONE…", "changed")
+    refused_by_mode(page, "/subjects/:.harm:value/versions/1/tags", "Register a new version", "registered")
+    refused_by_mode(page, "/subjects/:.harm:value/associations", "Add an association…", "changed")
+    for address in ("/config?scope=:.harm:", "/config/members?scope=:.harm:"):
+        page.goto(f"{served_at(page)}#{address}")
+        expect(page.get_by_text("The mode is READONLY: nothing is changed.").first).to_be_visible()
+    expect(page.get_by_role("main").get_by_role("textbox").first).to_be_disabled()
     # To inherit what does harm asks as well.
     page.goto(page.url.partition("#")[0] + "#/config?scope=%3A.harm%3A")
     put(filled, "/config/:.__GLOBAL:", compatibility="NONE")
     level = page.locator("section.setting").filter(has_text="Compatibility level of")
     expect(level.locator("li").filter(has_text="all contexts")).to_contain_text("NONE")
+    expect(level.get_by_role("button", name="Remove and inherit")).to_be_disabled()
+    put(filled, "/mode/:.harm:", mode="READWRITE")
     level.get_by_role("button", name="Remove and inherit").click()
     removing = page.get_by_role("dialog", name="Remove NONE, so that NONE applies?")
     expect(removing).to_contain_text("cannot read")

@@ -8,8 +8,9 @@ import { Failure, Notice } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { useResource } from "../live/resources.js";
 import { href } from "../router.js";
+import { refusing } from "../schema/harm.js";
 import { Loaded } from "../schema/loading.js";
-import { ASSOCIATIONS } from "../schema/resources.js";
+import { ASSOCIATIONS, SCOPES } from "../schema/resources.js";
 import { contextOf } from "../schema/scopes.js";
 import { GuardedButton } from "../session/guarded.js";
 import { usePermitted } from "../session/permitted.js";
@@ -21,7 +22,8 @@ const MEMBERS = [
 
 export default function Associations({ params: { subject } }) {
   const found = useResource(ASSOCIATIONS, subject);
-  const refusal = usePermitted(subject);
+  const settings = useResource(SCOPES, subject);
+  const refusal = refusing(usePermitted(subject), settings.value?.mode, { write: "changed" });
   const [open, setOpen] = useState(null); // "new", or the association to remove
   const finish = () => {
     setOpen(null);

@@ -7,6 +7,7 @@ import { Failure } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { useResource } from "../live/resources.js";
 import { href } from "../router.js";
+import { consequencesOf, refusing } from "../schema/harm.js";
 import { Loaded } from "../schema/loading.js";
 import { SCOPES, settingOf } from "../schema/resources.js";
 import { labelOf } from "../schema/scopes.js";
@@ -30,7 +31,7 @@ export default function ConfigMembers({ query: { scope = "" } }) {
 }
 
 function Form({ scope, found, onDone }) {
-  const refusal = usePermitted(scope)("config");
+  const refusal = refusing(usePermitted(scope), found.mode)("config");
   const stored = found.scopes[0].config;
   const [texts, setTexts] = useState({}); // what the user has changed
   const [seen, setSeen] = useState(null); // what was there when the first change began
@@ -80,8 +81,8 @@ function Form({ scope, found, onDone }) {
         ]} />
         ${stored === null && html`<p><strong>This scope had no config of its own. From now on it decides for itself:
           wider scopes count only for the members marked with *.</strong></p>`}
-        ${body.alias && html`<p><strong>Clients that name this subject will read and write${" "}
-          <${Name} text=${body.alias} /> instead.</strong></p>`}
+        ${body.alias !== undefined && html`<ul>${consequencesOf(scope, "alias", body.alias)
+          .map((each) => html`<li key=${each}>${each}</li>`)}</ul>`}
       <//>`}`;
 }
 

@@ -71,7 +71,13 @@ function DeleteButton({ context, onDelete }) {
     aria-label=${`Delete the context ${plain(context)}`} onClick=${() => onDelete(context)}>Delete…<//>`;
 }
 
+// A subject that the context holds, also a soft-deleted one.
+const HELD = resource("held", async (signal, context) => (await get("/subjects",
+  { query: { subjectPrefix: scopeOf(context), deleted: true, limit: 1 }, signal })).length > 0,
+(event, [context]) => event.context === context && event.subject !== undefined);
+
 function Deletion({ context, onClose, onDone }) {
+  const held = useResource(HELD, context);
   const [{ busy, error }, setState] = useState({});
   const run = async () => {
     setState({ busy: true });
@@ -85,10 +91,12 @@ function Deletion({ context, onClose, onDone }) {
   return html`
     <${Dialog} title="Delete this context?" onClose=${onClose}
       footer=${html`<button onClick=${onClose}>Keep it</button>
-        <button class="danger" disabled=${busy} onClick=${run}>Delete it</button>`}>
+        <button class="danger" disabled=${busy || held.value === true} onClick=${run}>Delete it</button>`}>
       <p><${Name} plain text=${context} /></p>
       <p>Only a context without subjects can be deleted, soft-deleted ones included. It is then no longer listed, and
         exists again with its next subject.</p>
+      ${held.value && html`<${Notice} kind="warning" title="It cannot be deleted yet">
+        <p>It has <a href=${`#${to("/subjects", { context, deleted: "with" })}`}>subjects</a>.</p><//>`}
       ${error && (error.status === 422 ? html`<${Notice} kind="warning" title="It cannot be deleted">
         <p>${error.message}</p><//>` : html`<${Failure} error=${error} />`)}
     <//>`;

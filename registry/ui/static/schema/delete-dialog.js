@@ -4,17 +4,19 @@ import { getWithTag, path, send } from "../api.js";
 import { Dialog } from "../components/dialog.js";
 import { Name } from "../components/name.js";
 import { Failure, Notice } from "../components/notice.js";
+import { href } from "../router.js";
 import { consequencesOf } from "./deletion.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { VersionLink } from "./version-link.js";
 import { Overtaken, useWrite } from "./writing.js";
 
 /**
- * number: of the version, or null for the whole subject. versions: all, with `deleted`. onDone() after the deletion.
+ * number: of the version, or null for the whole subject. versions: all, with `deleted`; associated: true if the subject
+ * has associations. onDone() after the deletion.
  *
  * What is soft-deleted already can only be deleted permanently; everything else is soft-deleted first.
  */
-export function DeleteDialog({ subject, number, versions, onClose, onDone }) {
+export function DeleteDialog({ subject, number, versions, associated, onClose, onDone }) {
   const meant = versions.filter((each) => number === null || each.number === number);
   const permanent = meant.every(({ deleted }) => deleted);
   const doomed = meant.filter(({ deleted }) => permanent || !deleted).map((each) => each.number);
@@ -35,12 +37,19 @@ export function DeleteDialog({ subject, number, versions, onClose, onDone }) {
     writing.run((tag) => send("DELETE", where, { query, tag }), found.value, look);
   };
   const refused = found.value?.doomed.some(({ referrers }) => referrers.length > 0);
-  const allowed = found.value && !refused && !writing.busy && (!permanent || typed === name);
+  // They keep a subject, and a version that clients get.
+  const kept = associated && (number === null || (!permanent
+    && versions.every((each) => each.deleted || each.number === number)));
+  const allowed = found.value && !refused && !kept && !writing.busy && (!permanent || typed === name);
   const verb = permanent ? "Delete permanently" : "Delete";
   return html`
     <${Dialog} title=${`${verb}: ${number === null ? "the subject" : `version ${number}`}`} onClose=${onClose}
       footer=${html`<button class="danger" disabled=${!allowed} onClick=${run}>${verb}</button>`}>
       <p><${Name} text=${subject} />${number === null ? "" : ` version ${number}`}</p>
+      ${kept && html`
+        <${Notice} kind="warning" title="This cannot be deleted yet">
+          <p>The subject has associations. <a href=${href`/subjects/${subject}/associations`}>Remove them</a> first.</p>
+        <//>`}
       <${Loaded} of=${found} what="the consequences">
         ${(value) => html`<${Consequences} found=${value} permanent=${permanent} />`}<//>
       ${permanent && html`

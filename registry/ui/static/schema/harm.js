@@ -45,7 +45,24 @@ export function Harm({ scope, title, consequences, onConfirm, onClose, children 
     <//>`;
 }
 
-/** Why the mode in force refuses a deletion or registration; empty if it does not. */
+const DONE = { delete: "deleted", write: "registered", config: "changed" };
+
+/**
+ * Returns `refusal(operation)` as `usePermitted` does, also for what the mode in force refuses. done: by operation,
+ * see `refusedBy`.
+ *
+ * @param {(operation: string) => string | null} permitted
+ * @param {string | undefined} mode
+ * @param {Record<string, string>} [done]
+ */
+export function refusing(permitted, mode, done = DONE) {
+  return (operation) => {
+    const reason = permitted(operation);
+    return reason === "" && done[operation] ? refusedBy(mode, done[operation]) : reason;
+  };
+}
+
+/** Why the mode in force refuses that something is deleted, registered or changed; empty if it does not. */
 export function refusedBy(mode, what) {
   if (mode?.startsWith("READONLY")) return `The mode is ${mode}: nothing is ${what}.`;
   if (["IMPORT", "FORWARD"].includes(mode) && what === "registered") {

@@ -8,10 +8,11 @@ import { Time } from "../components/time.js";
 import { href, to } from "../router.js";
 import { usePermitted } from "../session/permitted.js";
 import { useResource } from "../live/resources.js";
+import { refusing } from "./harm.js";
 import { Loaded } from "./loading.js";
 import { LookBack } from "./look-back.js";
 import { PutBack } from "./put-back.js";
-import { HISTORY } from "./resources.js";
+import { HISTORY, SCOPES } from "./resources.js";
 
 const PAGE = 50;
 const EVENTS_MAX = 1000;
@@ -23,7 +24,8 @@ const EVENTS_MAX = 1000;
 export function History({ subject: scope, lookBack = true, undo = true }) {
   const [limit, setLimit] = useState(PAGE);
   const subject = scope || ":.:";
-  const refusal = usePermitted(scope);
+  const settings = useResource(undo ? SCOPES : null, scope);
+  const refusal = refusing(usePermitted(scope), settings.value?.mode);
   const found = useResource(HISTORY, subject, limit);
   return html`
     <${Loaded} of=${found} what="the history">

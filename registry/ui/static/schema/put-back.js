@@ -79,7 +79,8 @@ function Before({ subject, what, found: { then, now, inForce } }) {
       ${" "}<strong>${inForce ?? "you may not see it"}</strong>.</p>`}
     ${then?.alias && html`<p><strong>Clients that name this subject will read and write
       ${" "}<${Name} text=${then.alias} /> instead.</strong></p>`}
-    <ul>${consequencesOf(subject, what === "config" ? "level" : what, inForce)
+    <ul>${[...consequencesOf(subject, what === "config" ? "level" : what, inForce),
+      ...(now?.alias && !then?.alias ? consequencesOf(subject, "alias", null) : [])]
       .map((each) => html`<li key=${each}>${each}</li>`)}</ul>`;
 }
 

@@ -58,9 +58,9 @@ export const CONTEXTS = resource("contexts", (signal) => get("/contexts", { quer
 export const SCOPES = resource("scopes", scopesOf, concernsScopes);
 
 /**
- * What a registration under a name meets: `{ subject, own, versions, level, mode, scopes, tag, seen, latest }`. subject:
- * the one that answers for the name, whose the rest is; own: the number of versions under the name itself; tag: of the
- * latest version, for `send`.
+ * What a registration under a name meets: `{ subject, own, versions, level, mode, scopes, tag, seen, latest }`.
+ * subject: the one that answers for the name, whose the rest is; own: the number of versions under the name itself;
+ * tag: of the latest version, for `send`.
  */
 export const TARGET = resource("target", async (signal, asked) => {
   const { own, subject, found, settings } = await answering(asked, signal);

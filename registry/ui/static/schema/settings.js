@@ -8,7 +8,7 @@ import { useResource } from "../live/resources.js";
 import { to } from "../router.js";
 import { usePermitted } from "../session/permitted.js";
 import { LEVELS, USED_LEVELS, levelOf } from "./changes.js";
-import { Harm, consequencesOf } from "./harm.js";
+import { Harm, consequencesOf, refusing } from "./harm.js";
 import { Loaded } from "./loading.js";
 import { Alias } from "./alias.js";
 import { FILLED, SCOPES, inheritedBy, settingOf } from "./resources.js";
@@ -28,7 +28,8 @@ const HOLDS = "needs a scope without subjects that are not deleted";
 /** subject: a subject, a context as :.ctx:, or empty for the top level. onChanged(), if given, after each change. */
 export function Settings({ subject, onChanged }) {
   const scopes = useResource(SCOPES, subject);
-  const refusal = usePermitted(subject);
+  const permitted = usePermitted(subject);
+  const refusal = refusing(permitted, scopes.value?.mode);
   const changed = () => {
     scopes.reload();
     onChanged?.();

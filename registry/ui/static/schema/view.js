@@ -16,7 +16,7 @@ import { Comparison } from "./comparison.js";
 import { DeleteDialog } from "./delete-dialog.js";
 import { Details } from "./details.js";
 import { Facts, LeadsTo } from "./facts.js";
-import { refusedBy } from "./harm.js";
+import { refusing } from "./harm.js";
 import { History } from "./history.js";
 import { Loaded } from "./loading.js";
 import { Past } from "./past.js";
@@ -73,11 +73,8 @@ function Subject({ asked, subject, wanted, versions, older, details, query, onCh
   const number = numberOf(wanted, live[0] ?? versions[0]);
   const [open, setOpen] = useState(null); // the dialog: "version" or "subject"
   const permitted = usePermitted(subject);
-  const refusal = (operation) => {
-    const reason = subject !== asked && details?.alias ? "The subject that answers has an alias itself."
-      : permitted(operation);
-    return reason === "" ? refusedBy(details?.mode, operation === "delete" ? "deleted" : "registered") : reason;
-  };
+  const refusal = subject !== asked && details?.alias ? () => "The subject that answers has an alias itself."
+    : refusing(permitted, details?.mode);
   useSteps(asked, versions, number, query);
   useKeys("Schema", [
     { keys: "e", does: "Try a new version", run: () => navigate(to("/try", { subject, version: number })) },
@@ -114,7 +111,7 @@ function Subject({ asked, subject, wanted, versions, older, details, query, onCh
         : html`<${Notice} kind="empty" title=${`Version ${number} does not exist`} />`}
     </div>
     ${open && html`<${DeleteDialog} subject=${subject} number=${open === "version" ? number : null} versions=${versions}
-      onClose=${() => setOpen(null)} onDone=${written} />`}`;
+      associated=${details?.associations > 0} onClose=${() => setOpen(null)} onDone=${written} />`}`;
 }
 
 function Version({ subject, number, versions, details, query, onChange, onWritten }) {

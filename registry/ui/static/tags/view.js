@@ -1,5 +1,5 @@
 // The tags in a version's schema: adding or removing some registers a new version.
-import { html, useState } from "../vendor.js";
+import { html, useRef, useState } from "../vendor.js";
 import { path, send } from "../api.js";
 import { Badge } from "../components/badge.js";
 import { Name } from "../components/name.js";
@@ -7,8 +7,9 @@ import { Failure, Notice } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { useResource } from "../live/resources.js";
 import { href, navigate, to } from "../router.js";
-import { Loaded, useLoaded } from "../schema/loading.js";
-import { TAGS, latestOf } from "../schema/resources.js";
+import { refusing } from "../schema/harm.js";
+import { Loaded } from "../schema/loading.js";
+import { TAGS, TARGET, latestOf } from "../schema/resources.js";
 import { Overtaken, useWrite } from "../schema/writing.js";
 import { GuardedButton } from "../session/guarded.js";
 import { usePermitted } from "../session/permitted.js";
@@ -27,14 +28,16 @@ export default function Tags({ params: { subject, version } }) {
 }
 
 function Form({ subject, number, tags }) {
-  const refusal = usePermitted(subject);
+  const target = useResource(TARGET, subject);
+  const refusal = refusing(usePermitted(subject), target.value?.mode);
   const [added, setAdded] = useState([]); // [{ schemaEntity, tags }]
   const [removed, setRemoved] = useState([]);
   const [entity, setEntity] = useState({ entityPath: "", entityType: "sr_field", tag: "" });
-  const seen = useLoaded((signal) => latestOf(subject, signal), [subject]);
+  const seen = useRef(null); // the latest version when the page was opened
+  seen.current ??= target.value ?? null;
   const writing = useWrite(({ version }) => navigate(to`/subjects/${subject}/versions/${version}/tags`));
   const run = () => writing.run((tag) => send("POST", path`/subjects/${subject}/versions/${number}/tags`,
-    { body: { tagsToAdd: added, tagsToRemove: removed }, tag }), seen.value, () => latestOf(subject));
+    { body: { tagsToAdd: added, tagsToRemove: removed }, tag }), seen.current, () => latestOf(subject));
   const add = (event) => {
     event.preventDefault();
     const { tag, ...schemaEntity } = entity;
@@ -78,9 +81,10 @@ function Form({ subject, number, tags }) {
     </form>
     <p class="actions">
       <${GuardedButton} needs="write" refusal=${refusal} class="primary" onClick=${run}
-        disabled=${!seen.value || writing.busy || added.length + removed.length === 0}>Register a new version<//>
+        disabled=${!seen.current || writing.busy || added.length + removed.length === 0}>Register a new version<//>
       <span class="quiet">Tags are part of the schema's text, so a change of them is a new version.</span>
     </p>
+    ${target.error && html`<${Failure} error=${target.error} onRetry=${target.reload} />`}
     ${writing.error && html`<${Failure} error=${writing.error} />`}
     <${Overtaken} subject=${subject} writing=${writing} />`;
 }
