@@ -51,7 +51,7 @@ from .index import (
 # How long a view of the rows is open: a long one keeps freed pages from being used again.
 _VIEW_S: Final = 0.25
 # Words with their subjects that are held in memory, some 40 MiB, and written at once.
-_PAIRS_MAX: Final = 400_000
+PAIRS_MAX: Final = 400_000
 # Names of the files, before a number; an item's sizes of key and value; how much of a file is read at once.
 _ENTRIES, _WORDS = "entries-", "words-"
 _ITEM = struct.Struct(">HI")
@@ -71,7 +71,7 @@ class Step(NamedTuple):
     pairs: int
 
 
-LONG: Final = Step(_VIEW_S, _PAIRS_MAX)
+LONG: Final = Step(_VIEW_S, PAIRS_MAX)
 
 
 def describe(rows: View, subject: Subject) -> tuple[Registered, Entry] | None:

@@ -18,7 +18,7 @@ from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
 from registry.domain.rows.view import View
 
-from .build import Rows, content_of, describe, words_of
+from .build import PAIRS_MAX, Rows, content_of, describe, words_of
 from .index import Entry, IndexView, Progress, SearchIndex, Update
 
 # Subjects that are read before other threads of the process go first: two milliseconds.
@@ -53,8 +53,12 @@ def follow(index: SearchIndex, open_rows: Rows, owners: Iterable[bytes], offset:
         changes = _Changes(rows, words, now.stale)
         for subject in _subjects_of(rows, owners):
             changes.add(subject)
+            if changes.pairs > PAIRS_MAX:
+                # A record of a few bytes may delete a subject of many words. If the process is killed now,
+                # the same records come again.
+                index.change(changes.take(), replace(now, stale=changes.stale))
     after = replace(now, offset=offset, stale=changes.stale)
-    index.change(changes.updates, after)
+    index.change(changes.take(), after)
     return after
 
 
@@ -78,7 +82,9 @@ class _Changes:
 
     def __init__(self, rows: View, words: IndexView, stale: int) -> None:
         self._rows, self._words = rows, words
-        self.updates: list[Update] = []
+        self._updates: list[Update] = []
+        # Words of these, new and old.
+        self.pairs = 0
         # As in :class:`.index.Progress`.
         self.stale = stale
 
@@ -89,9 +95,15 @@ class _Changes:
         if known != now:
             old = frozenset[bytes]() if known is None else self._former_keys(known)
             new = frozenset[bytes]() if found is None else words_of(found[0], found[1].principal)
-            self.updates.append(Update(number, now, new, old))
-            if len(self.updates) % _TURN == 0:
+            self._updates.append(Update(number, now, new, old))
+            self.pairs += len(new) + len(old)
+            if len(self._updates) % _TURN == 0:
                 time.sleep(0)
+
+    def take(self) -> list[Update]:
+        """Return the changes that were not taken yet."""
+        taken, self._updates, self.pairs = self._updates, [], 0
+        return taken
 
     def _former_keys(self, known: Entry) -> frozenset[bytes]:
         former = versions.get(self._rows, known.subject, known.version)

@@ -9,7 +9,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from registry.domain.schemas import FORMATS, SchemaField
 from registry.log.contract import LogError, Unreachable
 from registry.search.build import Builder, Step
 from registry.search.filler import IndexFiller
-from registry.search.index import COUNTING, MERGING, OPENED_MAX, DamagedIndex, Progress, SearchIndex
+from registry.search.index import COUNTING, MERGING, OPENED_MAX, DamagedIndex, Progress, SearchIndex, Update
 from tests.api.driver import Api
 from tests.api.searching import MAP_BYTES, Rows, Searching
 from tests.api.test_search import register, schema
@@ -141,6 +141,32 @@ def test_a_build_continues_where_it_was_interrupted(filled: Searching) -> None:
     with index.view() as view:
         assert view is not None
         assert view.progress().done == view.progress().subjects == view.count() == 2
+    index.close()
+
+
+def test_changes_of_many_words_are_written_in_parts(
+    filled: Searching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("registry.search.changes.PAIRS_MAX", 3)
+    at, sizes = len(filled.rows.backend.log), list[int]()
+    index = reopened(filled.rows.path)
+    change = index.change
+
+    def write(updates: Iterable[Update], progress: Progress) -> None:
+        listed = list(updates)
+        sizes.append(len(listed))
+        assert (progress.offset == at) == (len(sizes) < 4)
+        change(listed, progress)
+
+    monkeypatch.setattr(index, "change", write)
+    with Api(filled.rows.backend) as api:
+        api.request("PUT", "/config", {"compatibility": "NONE"})
+        api.request("DELETE", "/subjects/one")
+        for name in ("two", "three"):
+            register(api, name, schema("R", f"{name}Other"))
+    filled_again(IndexFiller(filled.rows, filled.rows, index))
+    assert sizes == [1, 1, 1, 0]
+    assert (found(index, "r"), found(index, "other")) == ({"two", "three"}, {"two", "three"})
     index.close()
 
 
