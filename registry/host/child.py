@@ -141,6 +141,7 @@ class Child:
         code = 1
         try:
             signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             _close_all_but(line.fileno())
             _name_process(f"registry-{self.kind}")
             given = forked_by_parent(line, self._settings, self._endpoint, parent=parent, process=self.kind)
@@ -192,8 +193,14 @@ class Child:
             os.kill(self._pid, signal.SIGKILL)
 
 
+def reap_orphans(loop: asyncio.AbstractEventLoop) -> None:
+    """From now on, reap what ended children leave to this process, as to the first one of a container."""
+    if sys.platform == "linux":
+        # Such processes are killed when their parent ends, but may end later than it does.
+        loop.add_signal_handler(signal.SIGCHLD, _reap_orphans)
+
+
 def _reap_orphans() -> None:
-    """Reap what ended children have left to this process, as they do to the first one of a container."""
     if sys.platform != "linux":
         return
     with contextlib.suppress(ChildProcessError):

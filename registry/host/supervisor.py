@@ -16,7 +16,7 @@ from registry.base.config.settings import Settings
 from registry.base.processes.child_process import REFUSED
 from registry.host import stop_budget
 
-from .child import Child, SpawnFailed
+from .child import Child, SpawnFailed, reap_orphans
 
 # Pauses before a restart, by the number of failures in a row; a child that ran for long has none.
 _PAUSES_S = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -56,6 +56,7 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._handle_signal)
+        reap_orphans(loop)
         for child in (self._node, *self._readers):
             self._keepers[child] = loop.create_task(self._keep(child))
             self._keepers[child].add_done_callback(self._run_keeper)
