@@ -407,6 +407,8 @@ MODULES_MAX += 11
 MODULES_MAX += 3
 # The timeline of versions: what follows what, and the resource.
 MODULES_MAX += 2
+# Answers to what a page needs at once: a subject in short, comparisons, and schemas of an id in all contexts.
+MODULES_MAX += 3
 
 
 def test_a_thought_does_not_cross_many_modules() -> None:

@@ -56,37 +56,44 @@ async def schema_askers(call: Call, backend: Backend) -> Answer:
 
 
 def _answer(call: Call, head: dict[str, Any], found: Askers) -> Answer:
+    members = {**head, **askers_members(call, found, SHOWN_MAX)}
+    return Answer(msgspec.json.encode(members), headers=_NO_STORE)
+
+
+def askers_members(call: Call, found: Askers, most: int, *, by_version: bool = True) -> dict[str, Any]:
+    """Return what the sender of a request may see of who has asked; ``most``: so many are named."""
     by_asker = [list(asks) for _, asks in groupby(_in_order(found.asks), lambda each: each.asker)]
     by_asker.sort(key=lambda asks: (-max(each.last for each in asks), asks[0].asker))
     sees_names = call.access.everywhere(Permission.ADMIN)
-    members = {
-        **head,
+    named = by_asker[:most] if sees_names else []
+    return {
         "since": None if found.since is None else day_text(found.since),
         **_summary(found.asks),
-        "askers": [_members(asks) for asks in by_asker[:SHOWN_MAX]] if sees_names else [],
+        "askers": [_members(asks, by_version=by_version) for asks in named],
         "askerCount": len(by_asker) + found.more,
         "other": found.other,
         "missing": found.missing if sees_names else [],
         "missingCount": len(found.missing),
     }
-    return Answer(msgspec.json.encode(members), headers=_NO_STORE)
 
 
 def _in_order(asks: Iterable[Ask]) -> list[Ask]:
     return sorted(asks, key=lambda each: (each.asker, each.thing.version))
 
 
-def _members(asks: list[Ask]) -> dict[str, Any]:
+def _members(asks: list[Ask], *, by_version: bool) -> dict[str, Any]:
     """Return what clients see of one asker; a version is null where a request named none."""
     asker: Asker = asks[0].asker
-    return {
+    members = {
         "principal": asker.principal, "kind": asker.kind, "address": asker.address, "agent": asker.agent,
         **_summary(asks),
-        "versions": [
+    }  # fmt: skip
+    if by_version:
+        members["versions"] = [
             {"version": None if each.thing.version == NO_VERSION else each.thing.version, **_summary([each])}
             for each in asks
-        ],
-    }  # fmt: skip
+        ]
+    return members
 
 
 def _summary(asks: list[Ask]) -> dict[str, Any]:

@@ -275,16 +275,19 @@ OPERATIONS = (
 
 def lint(call: Call, view: View) -> Querying[Answer]:
     """``POST /schemas/lint``."""
-    subject = _subject(call, view)
+    return json_answer((yield from lint_members(call, view, _subject(call, view))))
+
+
+def lint_members(call: Call, view: View, subject: Subject) -> Querying[dict[str, Any]]:
+    """Return if the schema in the body is valid, what would be stored, and what it breaks."""
     request = schema_request(call.body, subject.qualified)
     require_references(call.access, view, subject, request.references or ())
     try:
-        found = yield from _verdict(call, view, subject, request)
+        return (yield from _verdict(call, view, subject, request))
     except e.RegistryError as error:
         if error.code != e.INVALID_SCHEMA.code:
             raise
-        found = {"valid": False, "message": error.message, "findings": []}
-    return json_answer(found)
+        return {"valid": False, "message": error.message, "findings": []}
 
 
 def _verdict(call: Call, view: View, subject: Subject, request: Register) -> Querying[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -22,7 +22,7 @@ from registry.domain.rows.view import View
 from registry.security.gate import EVERYONE, READING, Access, Admission, RecordingAccess
 
 from .answers import Answer, Header
-from .backend import ApiSettings, Backend
+from .backend import ApiSettings, Backend, NodeQuery
 from .listing import Listing
 from .parameters import Parameter
 from .past import PastRows
@@ -84,6 +84,35 @@ class PendingSearch(Generic[_T]):
     answer: Callable[[View, _T], Computation]
 
 
+@dataclass(frozen=True, slots=True)
+class PendingQuery(Generic[_T]):
+    """A query that the node has to answer first; ``answer`` also gets the rows."""
+
+    query: NodeQuery[Any, _T]
+    request: Any
+    answer: Callable[[View, _T], Computation]
+
+
+class Member(NamedTuple):
+    """A part of an answer: the text before it, and what returns its JSON."""
+
+    head: bytes
+    work: Callable[[View], Computation]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The answers of several requests in one: a JSON text that is sent as its members are found.
+
+    ``members`` yields them, is sent the text of each, and returns the text after the last one. Each may take
+    as long as a request of its own, and none is begun once the client is gone. An error of the first one is
+    that of the request; one of the others is a member, with the members of an error.
+    """
+
+    members: Generator[Member, bytes, bytes]
+    headers: tuple[Header, ...] = ()
+
+
 class Write(NamedTuple):
     """A command, and what is done to the answer if it is executed: headers to add, and the rest."""
 
@@ -96,7 +125,7 @@ class Write(NamedTuple):
     checked: CheckedNames | None = None
 
 
-Result = Answer | Command | Write | Listing[Any] | PendingSearch[Any]
+Result = Answer | Command | Write | Listing[Any] | PendingSearch[Any] | PendingQuery[Any] | Parts
 # The result itself, or the computation of it, which may query schemas.
 Computation = Result | Querying[Result]
 FindHeaders = Callable[[View], Querying[Sequence[Header]]]

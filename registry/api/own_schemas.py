@@ -122,6 +122,15 @@ _ASKERS: dict[str, Json] = {
     "missing": {**list_of(TEXT), "description": "For administrators: nodes that did not answer"},
     "missingCount": INT,
 }
+# In short: without the versions that each has asked for.
+_ASKERS_SHORT: dict[str, Json] = _ASKERS | {
+    "askers": list_of(object_of(
+        "principal kind address agent requests first last",
+        principal=TEXT, kind={"enum": ["", *KINDS]}, address=TEXT, agent=TEXT, **_ASKED,
+    )),
+}  # fmt: skip
+_ERROR: Json = ref("Error")
+_NUMBERS: Json = {**list_of(INT), "description": "Soft-deleted ones are negative"}
 _STATE: Json = {
     "enum": ["used", "unused", "unknown"],
     "description": "unused: a complete census that began after the registration found no message",
@@ -183,6 +192,20 @@ SCHEMAS: dict[str, Json] = {
         engine={**TEXT, "description": "The engine or table format that cannot follow it, if one is asked"},
         reason={**TEXT, "description": "Why no table can follow it"},
     ),
+    "Comparison": object_of(
+        "types explanation differences",
+        types=object_of("old new", old=TEXT, new=TEXT),
+        explanation={
+            "anyOf": [ref("ExplainResponse"), _ERROR, {"type": "null"}],
+            "description": "null: the types differ",
+        },
+        differences={"anyOf": [ref("FieldDifferences"), _ERROR]},
+    ),
+    "ComparisonRequest": object_of("old new", old=ref("ComparisonSide"), new=ref("ComparisonSide")),
+    "ComparisonSide": object_of(
+        "schema",
+        schema=TEXT, schemaType=nullable(TEXT), references=nullable(list_of(ref("SchemaReference"))),
+    ),
     "Changes": object_of(
         "events next",
         events=list_of(ref("Event")),
@@ -203,6 +226,17 @@ SCHEMAS: dict[str, Json] = {
         versionCompared={**nullable(INT), "description": "null: there is no earlier version"},
         **_EXPLAINED,
     ),
+    "VersionComparison": {
+        **object_of(
+            "old new explanation differences",
+            old=nullable(ref("Schema")), new=ref("Schema"),
+            explanation={"anyOf": [ref("VersionExplained"), _ERROR, {"type": "null"}]},
+            differences={"anyOf": [ref("FieldDifferences"), _ERROR, {"type": "null"}]},
+            versions={**_NUMBERS, "description": "With againstSubject: the newest 500 of that subject; "
+                "soft-deleted ones are negative"},
+        ),
+        "description": "Of one subject, the lower version is the old one; null: there is none",
+    },
     "ComparedSchemas": object_of("old new", old=ref("ComparedSchema"), new=ref("ComparedSchema")),
     "ComparedSchema": object_of("schema", schemaType=nullable(TEXT), schema=TEXT),
     "FieldDifferences": object_of(
@@ -272,6 +306,21 @@ SCHEMAS: dict[str, Json] = {
         schema={**TEXT, "description": "The text as it would be stored"},
         normalized={**TEXT, "description": "The text as it would be stored with normalize=true"},
         findings=list_of(ref("LintFinding")),
+    ),
+    "LookedUp": object_of(
+        "schemas next",
+        schemas=list_of(object_of(
+            "context id guid schema versions more",
+            context=TEXT, id=INT, guid=TEXT, schema=TEXT, schemaType=TEXT,
+            versions={
+                **list_of(object_of(
+                    "subject version deleted", subject=TEXT, version=INT, deleted=BOOL,
+                )),
+                "description": "The first 200 with this id",
+            },
+            more={**BOOL, "description": "There are more"},
+        )),
+        next=nullable({**TEXT, "description": "Send it as after for the next page"}),
     ),
     "PrimaryAvailable": object_of("master_available", master_available=BOOL),
     "SnapshotStart": object_of(
@@ -396,6 +445,57 @@ SCHEMAS: dict[str, Json] = {
         alias={**TEXT, "description": "The subject to which this name leads"},
         associations={**INT, "description": "Number of associations"},
     ),
+    "SubjectExplained": object_of(
+        "level lint",
+        level={**TEXT, "description": "The one in force"},
+        lint=object_of(
+            "valid findings",
+            valid=BOOL, message={**TEXT, "description": "The reason why the schema is not valid"},
+            findings=list_of(ref("LintFinding")),
+        ),
+        levels={
+            "type": "object",
+            "additionalProperties": {"anyOf": [ref("CompatibilityCheckResponse"), _ERROR]},
+            "description": "By level; absent if the schema is not valid",
+        },
+        tables={
+            "anyOf": [ref("CompatibilityCheckResponse"), _ERROR],
+            "description": "At the level in force, with the targets",
+        },
+    ),
+    "SubjectSummary": object_of(
+        "subject",
+        subject=TEXT,
+        details=nullable(ref("SubjectDetails")),
+        numbers={**_NUMBERS, "description": "Of the newest 10,000 versions; soft-deleted ones are negative"},
+        lastChange=nullable({**ref("Event"), "description": "null: not known"}),
+        usage={"anyOf": [
+            object_of(
+                "census messages first last exact sources sourceCount complete",
+                census=_AS_OF, **{**_SUMMARY, "sourceCount": INT},
+                sources={
+                    **list_of(object_of("source messages", source=TEXT, messages=LONG)),
+                    "description": "Those with the most messages first",
+                },
+                complete={**BOOL, "description": "False: more versions or uses were not looked at"},
+            ),
+            _ERROR,
+        ]},
+        referrers={"anyOf": [
+            object_of(
+                "referrers referrerCount complete",
+                referrers=list_of(object_of(
+                    "subject version deleted to",
+                    subject=TEXT, version=INT, deleted=BOOL,
+                    to={**INT, "description": "The version that it refers to"},
+                )),
+                referrerCount={**INT, "description": "Of those that may be read"},
+                complete={**BOOL, "description": "False: there may be more"},
+            ),
+            _ERROR,
+        ]},
+        askers={"anyOf": [object_of("since askers", **_ASKERS_SHORT), _ERROR]},
+    ),
     "SearchResults": object_of(
         "hits next cut complete built offset",
         hits=list_of(object_of(
@@ -472,6 +572,11 @@ SCHEMAS: dict[str, Json] = {
             "the server's default and scopes that the principal may not see",
         },
         defaultLevel={**TEXT, "description": "The level where none is stored, a setting of the server"},
+        versions={
+            **INT,
+            "description": "Of a subject that may be read: the number of its own versions that are not "
+            "soft-deleted, also if it is an alias",
+        },
         scopes={
             **list_of(
                 object_of(

@@ -31,7 +31,7 @@ from .backend import ApiSettings, Backend
 from .bodies import without_rule_sets
 from .list_slices import Lists
 from .listing import Listing
-from .operations import Call, Operation, PendingSearch, Write
+from .operations import Call, Operation, Parts, PendingQuery, PendingSearch, Write
 from .parameters import arguments
 from .past import AT_OFFSET_HEADER, PastRows, moment_of
 from .permissions import check_registry, without_hidden
@@ -196,7 +196,7 @@ class Resource:
     async def _answer_from_rows(self, operation: Operation, call: Call) -> Answer | Write:
         context = call.context
         result = await self._handlers.run(operation, call)
-        assert not isinstance(result, PendingSearch)
+        assert not isinstance(result, PendingSearch | PendingQuery | Parts)
         if isinstance(result, Listing):
             rows = self._handlers.listed_rows(operation, call)
             return await self._lists.answer(result, context.raw_path, context.query, rows)

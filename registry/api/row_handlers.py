@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
@@ -31,11 +31,21 @@ from registry.domain.rows.view import View
 from registry.security.authorization.permitted_view import spans_of
 from registry.security.gate import FULL_ACCESS, Access, Permission, RecordingAccess
 
-from .answers import Answer
+from .answers import Answer, error_body
 from .backend import ApiSettings, Backend
 from .list_slices import Lists, VisibleRows
 from .listing import Listing
-from .operations import Call, Computation, Freshness, Operation, PendingSearch, Result, Write
+from .operations import (
+    Call,
+    Computation,
+    Freshness,
+    Operation,
+    Parts,
+    PendingQuery,
+    PendingSearch,
+    Result,
+    Write,
+)
 from .past import PastRows
 from .permissions import check_subject, readable
 from .worker_queries import WorkerQueries
@@ -154,22 +164,63 @@ class RowHandlers:
             return await self._find(operation, call)
         recorder = RecordingAccess(call.access)
         result = await self._find(operation, replace(call, recorder=recorder))
-        if isinstance(result, Answer | Listing | PendingSearch):
+        if isinstance(result, Answer | Listing | PendingSearch | PendingQuery | Parts):
             return result
         write = result if isinstance(result, Write) else Write(result, ())
         return write._replace(checked=recorder.checked_names)
 
     async def _find(self, operation: Operation, call: Call) -> Result:
-        queries, timeout_s = self._worker_queries, self._settings.request_timeout_s
         rows = self.rows(operation, call)
         work: Callable[[View], Computation] = partial(self._handle, operation, call)
-        result: Result = await queries.do(work, rows.view, timeout_s, large=len(call.body) > LARGE_BYTES)
-        while isinstance(result, PendingSearch):
-            found = await self._lists.run(result.search, rows)
+        result = await self._complete(work, rows, call)
+        return await self._begin(result, rows, call) if isinstance(result, Parts) else result
+
+    async def _complete(self, work: Callable[[View], Computation], rows: VisibleRows, call: Call) -> Result:
+        queries, timeout_s = self._worker_queries, self._settings.request_timeout_s
+        large = len(call.body) > LARGE_BYTES
+        result: Result = await queries.do(work, rows.view, timeout_s, large=large)
+        while isinstance(result, PendingSearch | PendingQuery):
+            if isinstance(result, PendingSearch):
+                found = await self._lists.run(result.search, rows)
+            else:
+                found = await self._backend.ask(result.query, result.request)
             work = partial(_answer, result.answer, found)
             result = await queries.do(work, rows.view, timeout_s)
             await asyncio.sleep(0)  # searches may follow one another
         return result
+
+    async def _begin(self, parts: Parts, rows: VisibleRows, call: Call) -> Answer:
+        """Return an answer that has its first member; raise the error of that."""
+        member = next(parts.members)
+        first = await self._complete(member.work, rows, call)
+        assert isinstance(first, Answer)
+        rest = self._rest(parts, first.body, rows, call)
+        return Answer(member.head + first.body, headers=(*parts.headers, *first.headers), rest=rest)
+
+    async def _rest(self, parts: Parts, body: bytes, rows: VisibleRows, call: Call) -> AsyncGenerator[bytes]:
+        """Yield the other members, of which each is a request by itself, and what comes after them."""
+        while True:
+            try:
+                member = parts.members.send(body)
+            except StopIteration as stop:
+                yield stop.value
+                return
+            try:
+                body = await self._member(member.work, rows, call)
+            except RegistryError as error:
+                body = error_body(error.code, error.message)
+            yield member.head + body
+
+    async def _member(self, work: Callable[[View], Computation], rows: VisibleRows, call: Call) -> bytes:
+        while True:
+            try:
+                answer = await self._complete(work, rows, call)
+            except Unloaded as lacking:
+                assert call.past is not None
+                await call.past.load(lacking)
+            else:
+                assert isinstance(answer, Answer)
+                return answer.body
 
     def _handle(self, operation: Operation, call: Call, view: View) -> Computation:
         assert operation.handler is not None

@@ -86,7 +86,7 @@ def list_versions_of_id(call: Call, view: View) -> PendingSearch[Registered]:
 
 def get_by_guid(call: Call, view: View) -> PendingSearch[Registered | None]:
     """``GET /schemas/guids/{guid}``."""
-    md5 = _md5(call)
+    md5 = md5_of(call.path["guid"])
     if md5 is None:
         raise SCHEMA_ID_NOT_FOUND(call.path["guid"])
 
@@ -101,7 +101,7 @@ def get_by_guid(call: Call, view: View) -> PendingSearch[Registered | None]:
 
 def list_ids_of_guid(call: Call, view: View) -> Listing[tuple[str, int]]:
     """``GET /schemas/guids/{guid}/ids``; empty for an unknown guid."""
-    md5 = _md5(call)
+    md5 = md5_of(call.path["guid"])
 
     def walk(view: View) -> Iterator[tuple[str, int] | None]:
         return by_subject.ids_of_guid(view, md5) if md5 else iter(())
@@ -172,8 +172,8 @@ def _scope(call: Call, view: View) -> str:
     return scope.resolve_alias(view, Subject.parse(name)).qualified if name else name
 
 
-def _md5(call: Call) -> bytes | None:
-    text = call.path["guid"]
+def md5_of(text: str) -> bytes | None:
+    """Return the 16 bytes of a guid; ``None`` for a text that is none."""
     return bytes.fromhex(text.replace("-", "")) if _GUID.fullmatch(text) else None
 
 

@@ -8,12 +8,13 @@ import orjson
 
 from registry.domain.errors import DENIED
 from registry.domain.model import TOP, Subject
-from registry.domain.queries import entities, scope
+from registry.domain.queries import entities, scope, subject_list
+from registry.domain.queries.walks import Search
 from registry.domain.rows.view import View
 from registry.security.gate import Permission
 
 from .answers import Answer, json_answer
-from .operations import Call, Operation
+from .operations import Call, Operation, PendingSearch
 from .parameters import word
 from .permissions import in_handler
 
@@ -21,12 +22,24 @@ from .permissions import in_handler
 _OWNERS = {"config": (Permission.CONFIG, Permission.ADMIN), "mode": (Permission.MODE, Permission.ADMIN)}
 
 
-def get_scopes(call: Call, view: View) -> Answer:
+def get_scopes(call: Call, view: View) -> PendingSearch[int | None]:
     """Return what is in force for a subject or context, and what each scope stores that could decide it."""
-    subject, defaults = Subject.parse(call.args["subject"]), call.settings.defaults
+    subject = Subject.parse(call.args["subject"])
     if not _may_see_both(call, subject):
         raise DENIED("Read", subject.qualified)
-    found = {
+
+    def search(view: View) -> Search[int | None]:
+        if subject.is_context or not call.access.may(Permission.READ, subject):
+            return None
+        live, _ = yield from subject_list.count(view, subject)
+        return live
+
+    return PendingSearch(search, lambda view, versions: _answer(call, view, subject, versions))
+
+
+def _answer(call: Call, view: View, subject: Subject, versions: int | None) -> Answer:
+    defaults = call.settings.defaults
+    found: dict[str, Any] = {
         "subject": subject.qualified,
         "config": orjson.Fragment(entities.config_entity(scope.config_in_scope(view, subject, defaults))),
         "mode": scope.mode_in_scope(view, subject),
@@ -38,6 +51,8 @@ def get_scopes(call: Call, view: View) -> Answer:
         "defaultLevel": defaults.compatibility,
         "scopes": [_entity(call, view, each) for each in scope.chain(subject)],
     }
+    if versions is not None:
+        found["versions"] = versions
     return json_answer(found)
 
 

@@ -131,6 +131,11 @@ def compare_fields(call: Call, view: View) -> Querying[Answer]:
     """``POST /schemas/differences``: of any two types; what a schema refers to is not looked at."""
     body = document(call.body)
     old, new = (_source(body, name) for name in ("old", "new"))
+    return (yield from answer_differences(old, new))
+
+
+def answer_differences(old: Source, new: Source) -> Querying[Answer]:
+    """Return the fields that differ between two schemas. Raises 42201 and 422."""
     try:
         found = yield from querying.field_differences(new, old, DIFFERENCES_MAX)
     except InvalidSchema as error:

@@ -42,7 +42,7 @@ def get_subject(call: Call, view: View) -> PendingSearch[None]:
     def print_item(each: VersionUsage) -> bytes:
         return orjson.dumps({"version": each.found.version, **_version_members(call, each, census)})
 
-    head = {"subject": call.subject.qualified, "census": _as_of(call, census), "versions": 0}
+    head = {"subject": call.subject.qualified, "census": as_of(call, census), "versions": 0}
     listing = whole(walk, print_item, head=orjson.dumps(head)[:-2] + b"[", tail=b"]}")
     return PendingSearch(
         lambda view: by_subject.require(view, call.subject, deleted=True), lambda _, __: listing
@@ -78,7 +78,8 @@ def _summary(uses: list[SourceUse]) -> dict[str, Any]:
     }
 
 
-def _as_of(call: Call, census: Census | None) -> dict[str, Any] | None:
+def as_of(call: Call, census: Census | None) -> dict[str, Any] | None:
+    """Return what clients see of the census that an answer is about."""
     if census is None:
         return None
     members = {name: getattr(census, name) for name in ("id", "started", "ended", "complete", "unread")}
@@ -97,8 +98,8 @@ def get_schema(call: Call, view: View) -> PendingSearch[VersionUsage | None]:
 
     def answer(view: View, each: VersionUsage | None) -> Answer:
         census, context = stored.census(view), asked.context if each is None else each.found.subject.context
-        as_of = _as_of(call, census)
-        known = {"id": schema_id, "context": context, "known": each is not None, "census": as_of}
+        known = {"id": schema_id, "context": context, "known": each is not None}
+        known["census"] = as_of(call, census)
         if each is not None:
             return Answer(orjson.dumps({**known, **_version_members(call, each, census)}))
         uses = list(stored.uses_of(view, context, [schema_id]))

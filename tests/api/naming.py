@@ -44,6 +44,9 @@ NAMES: dict[str, tuple[str, ...]] = {
     "query contextPrefix": (".h",),
     "query context": (":.hidden:",),
     "query after": ("alone",),
+    "query againstSubject": _SUBJECTS,
+    "query id": (str(OTHER_ID),),
+    "query guid": ("GUID",),
     "query atOffset": (FORMER_ALIAS, ALIAS, OTHER),
     "query atTime": (FORMER_ALIAS,),
     "query cursor": ("CURSOR",),
@@ -61,11 +64,10 @@ NAMELESS = {
     "path": "version snapshot webhook source",
     "query": """
         against aliases associationType below cascadeLifecycle clashes compatibilityLevel compatibilityPolicy
-        defaultToGlobal deleted
-        deletedAsNegative deletedOnly detail dryRun entity fetchMaxId findTags for force format includeSchemas
-        includeSubjects key kind latestOnly level lifecycle limit mode normalize offset operation order
-        outcome permanent principal query recursive referenceFormat resourceType ruleType schemaType since
-        sort target until unused value verbose wait_ms
+        defaultToGlobal deleted deletedAsNegative deletedOnly detail dryRun entity fetchMaxId findTags for
+        force format include includeSchemas includeSubjects key kind latestOnly level lifecycle limit mode
+        normalize offset operation order outcome permanent principal query recursive referenceFormat
+        resourceType reverse ruleType schemaType since sort target until unused value verbose wait_ms
     """,
     "body": """
         aliasForDeks associationType associationTypes base cascadeLifecycle census compatibility
@@ -175,6 +177,8 @@ def requests(case: Case, found: Found) -> list[Request]:
     elif kind == "query":
         path |= {"id": str(OTHER_ID)}
         query[member] = text
+    if operation.path == "/schemas/lookup" and member not in ("id", "guid"):
+        query["id"] = str(OTHER_ID)
     if member == "cursor":
         path |= {"subject": HELD, "resource": "id-hid"}
         query["limit"] = "1"
@@ -194,7 +198,7 @@ def _bodies(operation: Operation, member: str, name: str) -> list[Any]:
         case "RegisterSchemaRequest":
             changing = {"schema": OWN, "propagateSchemaTags": True}
             return [{"schema": SECRET}, {"schema": OWN}, changing, {"schema": ""}]
-        case "ExplainRequest":
+        case "ExplainRequest" | "ComparisonRequest":
             old, new = uses, {"schema": LIKE}
             return [{"old": old, "new": new} if member.startswith("old") else {"old": new, "new": old}]
         case "AssociationRequest":

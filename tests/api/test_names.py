@@ -72,6 +72,7 @@ SILENT = {
     "GET /usage/unknown query cursor": "for administrators",
     "GET /usage/schemas/{id}/askers": "for administrators, and of ids that nobody knows too",
     "GET /changes query after": "no offset",
+    "GET /schemas/lookup query after": "no context comes after it",
 }
 
 

@@ -37,6 +37,8 @@ NEEDED: dict[tuple[str, str], str] = {
     ("POST", "/compatibility/explain"): OPEN,
     ("POST", "/schemas/lint"): OPEN,
     ("POST", "/schemas/differences"): SHOWN,
+    ("POST", "/schemas/comparison"): OPEN,
+    ("GET", "/schemas/lookup"): SHOWN,
     ("GET", "/scopes"): "config",
     ("GET", "/node"): ADMIN,
     ("GET", "/admin/cluster"): ADMIN,
@@ -95,7 +97,9 @@ NEEDED: dict[tuple[str, str], str] = {
     ("GET", "/subjects/{subject}/versions/{version}/graph"): "read",
     ("GET", "/subjects/{subject}/versions/{version}/fields"): "read",
     ("GET", "/subjects/{subject}/versions/{version}/explain"): "read",
+    ("GET", "/subjects/{subject}/versions/{version}/comparison"): "read",
     ("GET", "/subjects/{subject}/timeline"): "read",
+    ("GET", "/subjects/{subject}/summary"): "read",
     ("POST", "/subjects/{subject}/versions"): "write",
     ("POST", "/subjects/{subject}/versions/{version}/tags"): "write",
     ("POST", "/associations"): "write",
@@ -105,6 +109,7 @@ NEEDED: dict[tuple[str, str], str] = {
     ("DELETE", "/subjects/{subject}"): "delete",
     ("DELETE", "/subjects/{subject}/versions/{version}"): "delete",
     ("DELETE", "/contexts/{context}"): "delete",
+    ("POST", "/compatibility/subjects/{subject}/explain"): "compatibility",
     ("POST", "/compatibility/subjects/{subject}/versions"): "compatibility",
     ("POST", "/compatibility/subjects/{subject}/versions/{version}"): "compatibility",
     ("GET", "/config/{subject}"): "read",
@@ -122,7 +127,7 @@ NEEDED: dict[tuple[str, str], str] = {
 }
 
 # Need nothing but to read the references in the body.
-REFERRING = ("/compatibility/explain", "/schemas/lint")
+REFERRING = ("/compatibility/explain", "/schemas/comparison", "/schemas/lint")
 CENSUS = {"id": "c", "location": "/c", "sha256": "0", "started": 1, "ended": 2, "complete": True}
 SCHEMA = {"schema": record("R", "a")}
 
@@ -188,7 +193,7 @@ class Place(NamedTuple):
                 return {"mode": "READWRITE"}
             case "TagSchemaRequest":
                 return {"rulesToRemove": ["none"]}
-            case "ExplainRequest" | "ComparedSchemas":
+            case "ExplainRequest" | "ComparedSchemas" | "ComparisonRequest":
                 return {"old": SCHEMA, "new": SCHEMA}
             case "":
                 return None

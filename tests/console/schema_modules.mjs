@@ -12,7 +12,7 @@ import { placed } from "../../registry/ui/static/schema/layout.js";
 import { pretty, prettySlowly } from "../../registry/ui/static/schema/pretty.js";
 import { contextOf, labelOf, qualified, scopeOf } from "../../registry/ui/static/schema/scopes.js";
 import {
-  PAGE, countsOf, describedCounts, extended, listedOf, numbersOf, pageAt, pagesOf,
+  PAGE, countsOf, describedCounts, extended, listedOf, pageAt, pagesOf,
 } from "../../registry/ui/static/schema/timeline-pages.js";
 import { langJson } from "../../registry/ui/static/vendor-editor.js";
 
@@ -201,11 +201,17 @@ test("owners and use are phrases", () => {
   assert.deepEqual(ownersOf(metadata).map(({ name, sensitive }) => [name, sensitive]),
     [["owner", false], ["Team", true]]);
   assert.deepEqual(ownersOf(undefined), []);
-  const version = (messages, ...sources) => ({ messages, sources: sources.map((source) => ({ source })) });
-  assert.equal(usedIn({ census: null, versions: [] }), "not known: no census was taken");
-  assert.equal(usedIn({ census: { complete: true }, versions: [version(0)] }), "no topic: no message needs it");
-  assert.equal(usedIn({ census: { complete: true }, versions: [version(1, "a\u202e"), version(0, "b", "c", "d")] }),
-    "a⟨U+202E⟩, b, c and 1 more: 1 message");
+  const none = { census: { complete: true, usableUntil: 9 }, messages: 0, exact: true, sources: [], sourceCount: 0,
+    complete: true };
+  assert.deepEqual(usedIn({ ...none, census: null }, 9),
+    { sentence: "not known: no census was taken", sources: [], more: 0, note: "" });
+  assert.deepEqual(usedIn(none, 9), { sentence: "no message names it", sources: [], more: 0, note: "" });
+  const some = { ...none, messages: 1, sources: [{ source: "a", messages: 1 }], sourceCount: 3 };
+  assert.deepEqual(usedIn(some, 9), { sentence: "1 message", sources: ["a"], more: 2, note: "" });
+  assert.equal(usedIn(some, 10).note, "The census is old.");
+  const partly = { ...some, census: { complete: false, usableUntil: 9 }, exact: false, complete: false };
+  assert.deepEqual([usedIn(partly, 9).sentence, usedIn(partly, 9).note],
+    ["at most 1 message of its newest versions", "The census is not complete."]);
 });
 
 const numbered = (count) => Array.from({ length: count }, (_, at) => ({ number: count - at, deleted: false }));
@@ -269,7 +275,7 @@ test("who asks is said by number, and by name to those who may know", () => {
   assert.deepEqual([named.names, named.more], [["alice", "10.0.0.1"], 0]);
   assert.match(askedBy({ ...some, missingCount: 1 }).sentence, /^at least 2 clients/);
   assert.equal(askedBy({ ...some, askerCount: 0 }).sentence, "nobody since 2026-01-01");
-  assert.match(askedBy(null).sentence, /not known/);
+  assert.match(askedBy({ ...some, since: null }).sentence, /not known/);
 });
 
 test("of a field that differs only what differs is shown, of a new or old one everything", () => {
@@ -289,10 +295,3 @@ test("references are qualified by the context of who uses them", () => {
   assert.equal(qualified(":.us:base", ":.eu:orders"), ":.us:base");
 });
 
-test("counts say the numbers of versions unless some are gone", () => {
-  assert.deepEqual(numbersOf({ version: 3, versions: 3, deletedVersions: 0 }), [1, 2, 3]);
-  assert.deepEqual(numbersOf({ version: 2, versions: 0, deletedVersions: 2 }), [-1, -2]);
-  assert.equal(numbersOf({ version: 3, versions: 2, deletedVersions: 0 }), null);
-  assert.equal(numbersOf({ version: 3, versions: 2, deletedVersions: 1 }), null);
-  assert.equal(numbersOf(null), null);
-});

@@ -29,6 +29,45 @@ test("a signal calls those who watch it, until they stop", () => {
   assert.deepEqual([found, signal.value], [[2], 3]);
 });
 
+test("a value may grow while it is read first, and not again later", async () => {
+  const shown = [];
+  async function* read() {
+    yield 1;
+    yield 2;
+  }
+  const store = new Store();
+  const entry = store.open(resource("growing", read, () => true), []);
+  entry.state.watch(({ value }) => shown.push(value));
+  await settled();
+  assert.deepEqual([shown.splice(0), entry.state.value], [[1, 2, 2], { value: 2 }]);
+  store.read(entry);
+  await settled();
+  assert.deepEqual(shown, [2]);
+});
+
+test("what concerns a part causes a read of that, seldom, and none if all is read", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout", "Date"] });
+  const { kind, reads } = counted();
+  const parts = [];
+  const part = { concerns: () => true, pauseMs: 10_000,
+    read: async (signal, value, subject) => { parts.push([value, subject]); return "new"; } };
+  const store = new Store();
+  const entry = store.open({ ...kind, part }, ["s"]);
+  await settled();
+  store.changed([{ subject: "other" }]);
+  t.mock.timers.tick(9_000);
+  assert.deepEqual(parts, []);
+  t.mock.timers.tick(1_000);
+  await settled();
+  assert.deepEqual([parts, entry.state.value], [[[1, "s"]], { value: "new" }]);
+  store.changed([{ subject: "other" }]);
+  store.changed([{ subject: "s" }]);
+  t.mock.timers.tick(1_000);
+  assert.deepEqual([reads.length, parts.length], [2, 1]);
+  t.mock.timers.tick(20_000);
+  assert.deepEqual([reads.length, parts.length], [2, 1]);
+});
+
 test("views of one resource share a read and its value", async () => {
   const { kind, reads } = counted();
   const store = new Store();

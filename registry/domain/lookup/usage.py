@@ -31,6 +31,8 @@ from .metadata import property_of
 REFERRERS_MAX = 10_000
 # The same for all versions of a subject that a schema is compared with.
 EXAMINED_MAX = 50_000
+# Versions whose uses are summed up for a subject, the newest, and about how many uses.
+SUMMED_VERSIONS_MAX, SUMMED_USES_MAX = 1_000, 10_000
 # Versions that a text names.
 _SHOWN = 50
 _DAY_MS = 86_400_000
@@ -72,6 +74,32 @@ def direct_uses(view: View, found: Registered) -> list[SourceUse]:
     """Return the uses of a version's id and guid in its context."""
     row = found.row
     return list(usage.uses_of(view, found.subject.context, (row.schema_id, row.md5)))
+
+
+class SubjectUses(NamedTuple):
+    """The uses of a subject's versions by their sources."""
+
+    by_source: dict[str, list[Use]]
+    # False: there are more versions or uses than were examined.
+    complete: bool
+
+
+def find_subject_uses(view: View, subject: Subject) -> Search[SubjectUses]:
+    """Search for the uses of the newest versions, soft-deleted ones included, each use counted once."""
+    by_source: dict[str, list[Use]] = {}
+    seen, uses = set[int | bytes](), 0
+    for number, each in enumerate(versions.walk(view, subject, deleted=True, newest_first=True)):
+        yield
+        if number == SUMMED_VERSIONS_MAX or uses >= SUMMED_USES_MAX:
+            return SubjectUses(by_source, complete=False)
+        names = () if each is None else (each.row.schema_id, each.row.md5)
+        new = [name for name in names if name not in seen]
+        seen.update(new)
+        for found in usage.uses_of(view, subject.context, new):
+            yield
+            by_source.setdefault(found.source, []).append(found.use)
+            uses += 1
+    return SubjectUses(by_source, complete=uses < SUMMED_USES_MAX)
 
 
 def find_usage(view: View, found: Registered, most: int = REFERRERS_MAX) -> Search[VersionUsage]:

@@ -96,7 +96,7 @@ class Filter(NamedTuple):
             elif skip is not None and skip.left:
                 yield Details(item, None)
             else:
-                details = yield from _details(view, _subject_of(item), defaults)
+                details = yield from find_details(view, _subject_of(item), defaults)
                 yield None if details is None else Details(item, details)
 
     def _candidates(self, view: View, defaults: Defaults) -> list[Candidates]:
@@ -134,11 +134,12 @@ def _subject_of(item: Subject | Place) -> Subject:
     return item.subject if isinstance(item, Place) else item
 
 
-def _details(view: View, subject: Subject, defaults: Defaults) -> Search[SubjectDetails | None]:
+def find_details(view: View, subject: Subject, defaults: Defaults) -> Search[SubjectDetails | None]:
+    """Search for what a table shows of a subject; ``None`` if it has no version."""
     latest = yield from versions.find_latest(view, subject)
     if latest is None:
         return None
-    live, deleted = yield from _count(view, subject)
+    live, deleted = yield from count(view, subject)
     config = scope.config_in_scope(view, subject, defaults)
     associations = 0
     for _ in scan(view, layout.scope_key(layout.ASSOCIATION, subject)):
@@ -156,7 +157,7 @@ def _details(view: View, subject: Subject, defaults: Defaults) -> Search[Subject
     )
 
 
-def _count(view: View, subject: Subject) -> Search[tuple[int, int]]:
+def count(view: View, subject: Subject) -> Search[tuple[int, int]]:
     """Search for the numbers of a subject's live and soft-deleted versions, by block where it has many."""
     prefix = layout.scope_key(layout.VERSION, subject)
     end = layout.after(prefix)

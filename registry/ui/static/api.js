@@ -197,6 +197,51 @@ export async function* lines(where, { query, signal } = {}) {
   }
 }
 
+// What may be missing at the end of an object that is sent member by member.
+const CLOSINGS = ["", "}", "}}"];
+
+/**
+ * What an answer says so far, and in the end: one JSON object, which the registry sends as it finds its members.
+ *
+ * @param {string} method
+ * @param {string} where
+ * @param {Options} [options]
+ */
+export async function* growing(method, where, options) {
+  const answer = await request(method, where, options);
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      text += value;
+      const known = CLOSINGS.map((each) => parsedOrNot(text + each)).find((each) => each !== undefined);
+      if (known !== undefined) yield known;
+    }
+    yield JSON.parse(text);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError("unreachable", "The registry's response was cut off");
+  }
+}
+
+function parsedOrNot(text) {
+  if (!text.endsWith("}")) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Throws the error that stands in an answer in place of a member, if it is one; returns the member. */
+export function memberOf(found) {
+  if (found?.error_code === undefined) return found;
+  const status = found.error_code < 1000 ? found.error_code : Math.floor(found.error_code / 100);
+  throw new ApiError("refused", String(found.message), { status, code: found.error_code });
+}
+
 /**
  * The answer of a request that succeeded; throws ApiError, or the signal's AbortError. credential: the value of the
  * Authorization header (null: none), for requests that do not wait for the user to sign in.

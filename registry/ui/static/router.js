@@ -64,6 +64,13 @@ function parsed(routes, start) {
   return { route: undefined, params: {}, query, path: where };
 }
 
+/** The subject that the address of the browser is about, or the scope; undefined if it names none. */
+export function addressed() {
+  const [where, search] = split(location.hash.slice(1));
+  const [, , subject] = /^\/(usage\/)?subjects\/([^/]+)/.exec(where) ?? [];
+  return subject === undefined ? new URLSearchParams(search).get("subject") ?? undefined : decoded(subject);
+}
+
 function split(text) {
   const at = text.indexOf("?");
   return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + 1)];

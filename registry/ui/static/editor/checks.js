@@ -1,6 +1,6 @@
 // Checks a draft: if it is a schema, which lint rules it breaks, at which levels it could follow a subject's versions,
 // and which tables could.
-import { path, send } from "../api.js";
+import { growing, memberOf, path, send } from "../api.js";
 import { LEVELS, USED_LEVELS } from "../schema/changes.js";
 import { brokenTextIn } from "./reason.js";
 
@@ -13,50 +13,68 @@ export const TARGETS = [
 const HIDDEN = "{hidden"; // begins a message in place of those about schemas that the user may not read
 
 /**
- * Checks a draft step by step, and calls `onProgress(result)` after each.
+ * Checks a draft by one request, and calls `onProgress(result)` with what is known of the answer.
  *
  * draft: `{ subject, schema, schemaType, references }`; an empty subject: no levels. target: what TARGET holds.
  * The result has `lint` (valid, message, findings) and `levels`: by level, `{ compatible, changes, messages }`, and
  * `compared`: which versions, in words, if the level is for those in use. With a subject it also gets `tables`: the
- * same by target.
+ * same by target. error: why some of that is missing.
  */
 export async function check(draft, target, onProgress, signal) {
   const { subject, schema, schemaType, references } = draft;
   const body = { schema, schemaType, references };
   const broken = brokenTextIn(schema);
-  const lint = broken === null
-    ? await send("POST", "/schemas/lint", { query: { subject }, body, signal })
-    : { valid: false, message: broken, findings: [] };
-  const result = { lint, levels: {} };
-  onProgress(result);
-  if (!lint.valid || !target) return result;
-  result.levels.NONE = { compatible: true, changes: [] };
-  for (const level of target.versions ? inOrder(target) : []) {
-    // With one version, all versions are the latest one.
-    const same = target.versions === 1 && result.levels[level.replace("_TRANSITIVE", "")];
-    result.levels[level] = same || (await checkedAt(level, subject, body, signal));
-    result.levels = { ...result.levels, ...fullOf(result.levels) };
-    onProgress({ ...result });
+  if (broken !== null) return { lint: { valid: false, message: broken, findings: [] }, levels: {} };
+  if (!target) return { lint: await send("POST", "/schemas/lint", { query: { subject }, body, signal }), levels: {} };
+  const query = { level: inOrder(target), target: TARGETS.join() };
+  let result = { levels: {} };
+  const where = path`/compatibility/subjects/${subject}/explain`;
+  for await (const found of growing("POST", where, { query, body, signal })) {
+    result = resultOf(found, target);
+    onProgress(result);
   }
-  result.tables = await tablesOf(subject, target.level, body, signal);
   return result;
 }
 
-/** Returns the verdict at each level that is known, in the order of LEVELS; one for versions in use if in force. */
-export function verdicts(levels, inForce) {
+function resultOf({ lint, levels = {}, tables }, target) {
+  if (!lint.valid) return { lint, levels: {} };
+  const result = { lint, levels: { NONE: { compatible: true, changes: [] } } };
+  const verdictOf = (found) => {
+    try {
+      const { is_compatible: compatible, changes, messages, compared } = memberOf(found);
+      return { compatible, changes, messages, compared };
+    } catch (error) {
+      result.error ??= error;
+      return undefined;
+    }
+  };
+  for (const [level, found] of Object.entries(levels)) {
+    // With one version, all versions are the latest one.
+    const same = target.versions === 1 && level in LEVELS ? [level, `${level}_TRANSITIVE`] : [level];
+    for (const each of same) result.levels[each] = verdictOf(found);
+  }
+  Object.assign(result.levels, fullOf(result.levels));
+  const found = tables && verdictOf(tables);
+  if (found) result.tables = tablesOf(found);
+  return result;
+}
+
+/**
+ * Returns the verdict at each level that is known, in the order of LEVELS; one for versions in use if in force. note:
+ * why others are not known.
+ */
+export function verdicts(levels, inForce, note = "checking…") {
   return [...Object.keys(LEVELS), ...USED_LEVELS.filter((each) => each === inForce)]
-    .map((level) => ({ level, compatible: levels[level]?.compatible, note: levels[level] ? "" : "checking…" }));
+    .map((level) => ({ level, compatible: levels[level]?.compatible, note: levels[level] ? "" : note }));
 }
 
 /** Returns the verdict of each target, as `verdicts` does for levels. */
-export function tableVerdicts(tables) {
-  const note = tables ? "not shown" : "checking…";
-  return TARGETS.map((level) => ({ level, compatible: tables?.[level].compatible, note }));
+export function tableVerdicts(tables, note = "checking…") {
+  return TARGETS.map((level) => ({ level, compatible: tables?.[level].compatible, note: tables ? "not shown" : note }));
 }
 
-/** Asks for all targets at once; each finding names its target, one about all tables none. */
-async function tablesOf(subject, level, body, signal) {
-  const { changes, messages } = await checkedAt(level, subject, body, signal, TARGETS.join());
+/** Returns the verdict of each target from that of all; each finding names its target, one about all tables none. */
+function tablesOf({ changes, messages }) {
   const unreadable = changes.filter(({ type }) => type === "NO_LOGICAL_TYPE");
   const passes = messages.some((each) => each.startsWith(HIDDEN)) ? undefined : true;
   return Object.fromEntries(TARGETS.map((name) => {
@@ -65,20 +83,13 @@ async function tablesOf(subject, level, body, signal) {
   }));
 }
 
-async function checkedAt(level, subject, body, signal, target) {
-  // Only the level in force falls back to all versions if no census can decide.
-  const query = { verbose: true, level: USED_LEVELS.includes(level) ? undefined : level, target };
-  const found = await send("POST", path`/compatibility/subjects/${subject}/versions`, { query, body, signal });
-  const { is_compatible: compatible, changes, messages, compared } = found;
-  return { compatible, changes, messages, compared };
-}
-
-/** Returns the halves of the level in force first, so that its verdict comes first. */
-function inOrder({ level }) {
-  if (USED_LEVELS.includes(level)) return [level, ...ASKED];
-  const transitive = level.endsWith("_TRANSITIVE") ? "_TRANSITIVE" : "";
+/** Returns the levels to ask for, the halves of the level in force first, so that its verdict comes first. */
+function inOrder({ level, versions }) {
+  const asked = versions === 1 ? ASKED.filter((each) => !each.endsWith("_TRANSITIVE")) : ASKED;
+  if (USED_LEVELS.includes(level)) return [level, ...asked];
+  const transitive = level.endsWith("_TRANSITIVE") && versions !== 1 ? "_TRANSITIVE" : "";
   const wanted = LEVELS[level].map((half) => half + transitive);
-  return [...wanted, ...ASKED.filter((each) => !wanted.includes(each))];
+  return [...wanted, ...asked.filter((each) => !wanted.includes(each))];
 }
 
 /** A full level is both halves. */

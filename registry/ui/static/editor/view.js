@@ -290,6 +290,8 @@ function Checked({ draft, target, base, loaded, query, onText, onRegistered, onL
   // New with each result: that is when the editor marks the text again.
   const changes = useMemo(() => united(chosen?.changes ?? []), [result, chosen]);
   const inForce = result.levels?.[target.value?.level];
+  const failure = error ?? (busy ? undefined : result.error);
+  const note = failure ? "not known" : undefined;
   const json = formatOf(schemaType).language === "json";
   const marks = (text, tree) => marksOf({ lint: result.lint, changes }, text, tree, json);
   const goTo = (each) => {
@@ -313,14 +315,14 @@ function Checked({ draft, target, base, loaded, query, onText, onRegistered, onL
         <p role="status" class=${busy ? "quiet" : ""}>
           ${!target.error && statusOf({ busy, result, subject, target: target.value, inForce })}</p>
         ${target.error && html`<${Failure} error=${target.error} onRetry=${target.reload} />`}
-        ${error && html`<${Failure} error=${error} onRetry=${again} />`}
+        ${failure && html`<${Failure} error=${failure} onRetry=${again} />`}
         <${Lint} lint=${result.lint} />
         ${result.lint?.valid && target.value?.versions > 0 && html`
-          <${Verdicts} caption="Verdict at each level" levels=${verdicts(result.levels, target.value.level)}
+          <${Verdicts} caption="Verdict at each level" levels=${verdicts(result.levels, target.value.level, note)}
             inForce=${target.value.level}
             chosen=${table ? "" : level} onChoose=${onLevel} />`}
         ${result.lint?.valid && target.value && html`
-          <${Verdicts} caption="Verdict of each table" head="Table" levels=${tableVerdicts(result.tables)}
+          <${Verdicts} caption="Verdict of each table" head="Table" levels=${tableVerdicts(result.tables, note)}
             chosen=${table} onChoose=${onTable} />
           ${(table || target.value.versions > 0) && html`
             <h2>${table ? `In ${table}` : `At ${level}`}</h2>
@@ -381,7 +383,8 @@ function statusOf({ busy, result, subject, target, inForce }) {
   if (!result.lint.valid) return "Not valid.";
   if (!subject) return "Valid. Enter a subject to check compatibility.";
   if (!target?.versions) return "Valid. The subject has no versions to be compatible with.";
-  return inForce?.compatible
+  if (!inForce) return "Valid. Its compatibility is not known.";
+  return inForce.compatible
     ? `Valid and compatible at ${target.level}, the effective level.`
     : `Valid, but incompatible at ${target.level}, the effective level.`;
 }

@@ -31,11 +31,13 @@ export class Signal {
 }
 
 /**
- * A kind of resource. read(signal, ...args) promises its value; args are plain values. concerns(event, args, value):
- * true if an event of the feed may change it; value is undefined before it is known.
+ * A kind of resource. read(signal, ...args) promises its value, or yields what is known of it and at last the value;
+ * args are plain values. concerns(event, args, value): true if an event of the feed may change it; value is undefined
+ * before it is known. part: what other events change, `{ concerns, read, pauseMs }`: read(signal, value, ...args)
+ * promises the value with that part read again, at most once in that time.
  */
-export function resource(name, read, concerns) {
-  return { name, read, concerns };
+export function resource(name, read, concerns, part = null) {
+  return { name, read, concerns, part };
 }
 
 /** Returns the key of a resource in the store. */
@@ -58,7 +60,8 @@ export class Store {
     const key = keyOf(kind, args);
     const known = this.#entries.get(key);
     const entry = known
-      ?? { key, kind, args, state: new Signal({}), users: 0, begun: 0, timer: null, running: null, heard: null };
+      ?? { key, kind, args, state: new Signal({}), users: 0, begun: 0, timer: null, partly: false, running: null,
+        heard: null };
     entry.users += 1;
     if (!known) {
       this.#entries.set(key, entry);
@@ -78,6 +81,10 @@ export class Store {
 
   /** Read an entry now; its value stays until there is another. */
   read(entry) {
+    this.#run(entry, (signal) => entry.kind.read(signal, ...entry.args));
+  }
+
+  #run(entry, read) {
     clearTimeout(entry.timer);
     entry.timer = null;
     entry.running?.abort();
@@ -86,13 +93,17 @@ export class Store {
     const heard = [];
     Object.assign(entry, { running, heard, begun: Date.now() });
     const { kind, args } = entry;
+    const known = entry.state.value.value !== undefined;
     const done = (state) => {
       if (running.signal.aborted) return;
       entry.heard = null;
       entry.state.value = state;
       if (heard.some((event) => kind.concerns(event, args, state.value))) this.#soon(entry);
     };
-    kind.read(running.signal, ...args).then((value) => done({ value }), (error) => done({ error }));
+    const grown = (value) => {
+      if (!known && !running.signal.aborted) entry.state.value = { value };
+    };
+    whole(read(running.signal), grown).then((value) => done({ value }), (error) => done({ error }));
   }
 
   /** Read all entries: who asks has changed, or events were missed. */
@@ -103,23 +114,54 @@ export class Store {
   /** Read soon what these events concern; null: anything may have changed. */
   changed(events) {
     for (const each of this.#entries.values()) {
-      const { kind, args, state, heard } = each;
+      const { kind, args, state: { value: { value } }, heard } = each;
       const tooMany = heard !== null && heard.length + (events?.length ?? 0) > HEARD_MAX;
-      if (events === null || tooMany || events.some((event) => kind.concerns(event, args, state.value.value))) {
+      const concerned = (concerns) => events === null || events.some((event) => concerns(event, args, value));
+      if (tooMany || concerned(kind.concerns)) {
         this.#soon(each);
-      } else {
-        heard?.push(...events);
+        continue;
       }
+      heard?.push(...events);
+      if (kind.part && concerned(kind.part.concerns)) this.#soonPartly(each);
     }
   }
 
   #soon(entry) {
+    if (entry.timer !== null && !entry.partly) return;
+    entry.partly = false;
+    this.#later(entry, PAUSE_MS, () => this.read(entry));
+  }
+
+  /** Read a part soon, unless all is to be read; without a value there is nothing that has a part. */
+  #soonPartly(entry) {
     if (entry.timer !== null) return;
-    const pause = Math.max(GATHER_MS, entry.begun + PAUSE_MS - Date.now());
+    entry.partly = true;
+    const { part } = entry.kind;
+    this.#later(entry, part.pauseMs, () => {
+      const { value } = entry.state.value;
+      if (value === undefined || entry.heard !== null) this.read(entry); // one that has begun must not be cut short
+      else this.#run(entry, (signal) => part.read(signal, value, ...entry.args));
+    });
+  }
+
+  #later(entry, pauseMs, work) {
+    clearTimeout(entry.timer);
+    const pause = Math.max(GATHER_MS, entry.begun + pauseMs - Date.now());
     const run = () => {
       if (this.#busy()) entry.timer = setTimeout(run, GATHER_MS);
-      else this.read(entry);
+      else work();
     };
     entry.timer = setTimeout(run, pause);
   }
+}
+
+/** Promises what a read promises, or yields at last; calls begun(value) with what it yields. */
+async function whole(read, begun) {
+  if (!read[Symbol.asyncIterator]) return read;
+  let last;
+  for await (const value of read) {
+    last = value;
+    begun(value);
+  }
+  return last;
 }

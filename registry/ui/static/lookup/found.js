@@ -10,7 +10,6 @@ import { formatOf } from "../formats.js";
 import { plain } from "../names.js";
 import { href } from "../router.js";
 import { pretty } from "../schema/pretty.js";
-import { USES_MAX } from "./finding.js";
 
 const LARGE = 200_000; // a longer text is shown on demand
 
@@ -41,7 +40,7 @@ export function Found({ found: { context, id, schema, uses, more } }) {
         ? html`<${Table} caption=${`Versions with the id ${id}`} columns=${COLUMNS} rows=${uses}
           rowKey=${({ subject, version }) => `${version} ${subject}`} />`
         : html`<p class="quiet">No version that you may read.</p>`}
-      ${more && html`<p class="quiet">These are the first ${USES_MAX}.</p>`}
+      ${more && html`<p class="quiet">These are the first ${uses.length}.</p>`}
       <h3>Schema <${CopyButton} text=${schema.schema} label="Copy the schema" /></h3>
       <${Text} text=${schema.schema} type=${name} id=${id} />
     </section>`;

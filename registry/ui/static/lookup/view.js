@@ -4,7 +4,7 @@ import { Failure, Notice } from "../components/notice.js";
 import { useKeys } from "../keys.js";
 import { navigate, to } from "../router.js";
 import { onSignIn } from "../session/session.js";
-import { byGuid, byId, contextsToSearch, parsed } from "./finding.js";
+import { lookedUp, parsed } from "./finding.js";
 import { Found } from "./found.js";
 
 export default function Lookup({ query }) {
@@ -39,12 +39,15 @@ export default function Lookup({ query }) {
 function Results({ wanted, given, context }) {
   const [state, setState] = useState({});
   const [attempt, setAttempt] = useState(0);
+  const [after, setAfter] = useState(undefined);
   useEffect(() => {
     const aborted = new AbortController();
-    search(wanted, context, aborted.signal)
-      .then(setState, (error) => error.name !== "AbortError" && setState({ error }));
+    const add = ({ found, next }) =>
+      setState(({ found: known = [] }) => ({ found: after === undefined ? found : [...known, ...found], next }));
+    search(wanted, context, after, aborted.signal)
+      .then(add, (error) => error.name !== "AbortError" && setState({ error }));
     return () => aborted.abort();
-  }, [attempt]);
+  }, [attempt, after]);
   useEffect(() => onSignIn(() => setAttempt((count) => count + 1)), []);
   if (!wanted) {
     return html`<${Notice} kind="empty" title="Not an id or a guid">
@@ -55,20 +58,15 @@ function Results({ wanted, given, context }) {
     onRetry=${() => { setState({}); setAttempt(attempt + 1); }} />`;
   if (!state.found) return html`<p class="quiet" role="status">Looking…</p>`;
   return html`
-    ${state.more &&
-      html`<p class="quiet">There are more contexts than are searched; the address can name one: &context=.name</p>`}
-    ${!state.found.length &&
+    ${!state.next && !state.found.length &&
       html`<${Notice} kind="empty" title=${`Nothing has the ${wanted.id ? "id" : "guid"} ${given}`}>
       <p>${wanted.id ? "Not in any context that you can read" : "Not in anything that you can read"}, not even
         soft-deleted.</p>
     <//>`}
-    ${state.found.map((found) => html`<${Found} key=${`${found.context} ${found.id}`} found=${found} />`)}`;
+    ${state.found.map((found) => html`<${Found} key=${`${found.context} ${found.id}`} found=${found} />`)}
+    ${state.next && html`<p><button onClick=${() => setAfter(state.next)}>Search further contexts</button></p>`}`;
 }
 
-async function search(wanted, context, signal) {
-  if (!wanted) return { found: [] };
-  if (wanted.guid) return { found: await byGuid(wanted.guid, signal) };
-  if (context) return { found: await byId(wanted.id, [context], signal) };
-  const { contexts, more } = await contextsToSearch(signal);
-  return { found: await byId(wanted.id, contexts, signal), more };
+async function search(wanted, context, after, signal) {
+  return wanted ? lookedUp(wanted, context, after, signal) : { found: [], next: null };
 }

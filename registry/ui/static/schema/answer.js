@@ -1,36 +1,18 @@
-// The answer to "what is this subject": its owner, its last change, compatibility, where it is used, and its fields.
-import { html, useState } from "../vendor.js";
-import { get, path } from "../api.js";
+// The answer to "what is this subject": its owner, its last change, compatibility, where it is used, who asks for it,
+// what refers to it, and its fields.
+import { html } from "../vendor.js";
+import { memberOf } from "../api.js";
 import { Masked } from "../components/masked.js";
 import { Name } from "../components/name.js";
+import { Failure } from "../components/notice.js";
 import { Time } from "../components/time.js";
 import { useResource } from "../live/resources.js";
-import { resource } from "../live/store.js";
 import { href, to } from "../router.js";
 import { Fields } from "./fields.js";
 import { MEANINGS, askedBy, changeOf, ownersOf, usedIn } from "./answers.js";
-import { Loaded } from "./loading.js";
-import { GRAPH, HISTORY } from "./resources.js";
+import { SUMMARY } from "./resources.js";
 import { Counts, Verdict } from "./timeline.js";
 import { VersionLink } from "./version-link.js";
-
-const OPENED = "registrar.answer";
-const SHOWN_MAX = 3;
-const AROUND_MAX = 50; // versions around it that are read to count the referrers
-
-const USAGE = resource("usage", (signal, subject) => get(path`/usage/subjects/${subject}`, { signal }),
-  ({ kind, subject }, [asked]) => subject === asked && kind.startsWith("version_"));
-
-// What clients ask for is no event: it is read once, and again when the page is opened.
-const ASKERS = resource("askers", async (signal, subject) => {
-  try {
-    return await get(path`/usage/subjects/${subject}/askers`, { signal });
-  } catch (error) {
-    if (NOT_OFFERED.includes(error.status)) return null;
-    throw error;
-  }
-}, () => false);
-const NOT_OFFERED = [404, 405]; // by an older registry
 
 /** version: as `withFields` returns it; details: of the subject; entry: of the timeline; both only if known. */
 export function Answer({ version, details, entry }) {
@@ -45,8 +27,8 @@ export function Answer({ version, details, entry }) {
           <dt>Compatibility</dt><dd>${MEANINGS[details.compatibilityLevel] ?? details.compatibilityLevel}</dd>`}
         ${entry?.previous !== undefined && html`
           <dt>Changes</dt><dd><${Changed} version=${version} entry=${entry} /></dd>`}
+        <${Around} subject=${version.subject} />
       </dl>
-      <${More} version=${version} />
       <${Fields} version=${version} />
     </section>`;
 }
@@ -57,59 +39,59 @@ function Changed({ version: { subject, version: number }, entry }) {
     <a href=${`#${compare}`}>Compare with version ${entry.previous}</a>`;
 }
 
-/** What further requests answer: it stays open once it was opened, until it is closed. */
-function More({ version }) {
-  const [open, setOpen] = useState(localStorage.getItem(OPENED) === "1");
-  const toggled = (event) => {
-    setOpen(event.currentTarget.open);
-    localStorage.setItem(OPENED, event.currentTarget.open ? "1" : "");
-  };
+/** What others know of the subject; each part comes as the registry finds it. */
+function Around({ subject }) {
+  const { value = {}, error, reload } = useResource(SUMMARY, subject);
+  if (error) return html`<dt>Use</dt><dd><${Failure} error=${error} onRetry=${reload} /></dd>`;
+  const { lastChange, usage, askers, referrers } = value;
+  const part = (found, Shown) => html`<${Part} found=${found} onRetry=${reload}>
+    ${(known) => html`<${Shown} subject=${subject} found=${known} />`}<//>`;
   return html`
-    <details open=${open} onToggle=${toggled}>
-      <summary>Last change, use, clients and referrers</summary>
-      ${open && html`<${Around} version=${version} />`}
-    </details>`;
+    <dt>Last change</dt><dd>${part(lastChange, Last)}</dd>
+    <dt>Used in</dt><dd>${part(usage, Used)}</dd>
+    <dt>Asked for by</dt><dd>${part(askers, Asked)}</dd>
+    <dt>Referenced by</dt><dd>${part(referrers, Referrers)}</dd>`;
 }
 
-function Around({ version: { subject, version: number } }) {
-  const history = useResource(HISTORY, subject, 1);
-  const usage = useResource(USAGE, subject);
-  const askers = useResource(ASKERS, subject);
-  const graph = useResource(GRAPH, subject, number, AROUND_MAX);
-  return html`
-    <dl class="facts">
-      <dt>Last change</dt>
-      <dd><${Loaded} of=${history} what="the history">${(found) => html`<${Last} event=${found?.events[0]} />`}<//></dd>
-      <dt>Used in</dt>
-      <dd><${Loaded} of=${usage} what="the usage">${(found) => html`
-        <a href=${href`/usage/subjects/${subject}`}>${usedIn(found)}</a>`}<//></dd>
-      <dt>Asked for by</dt>
-      <dd><${Loaded} of=${askers} what="who asks">${(found) => html`<${Asked} found=${found} />`}<//></dd>
-      <dt>Referenced by</dt>
-      <dd><${Loaded} of=${graph} what="the referrers">${(found) => html`
-        <${Referrers} subject=${subject} number=${number} graph=${found} />`}<//></dd>
-    </dl>`;
+function Part({ found, onRetry, children }) {
+  if (found === undefined) return html`<span class="quiet">…</span>`;
+  try {
+    return children(memberOf(found));
+  } catch (error) {
+    return html`<${Failure} error=${error} onRetry=${onRetry} />`;
+  }
 }
 
-function Last({ event }) {
-  if (!event) return html`<span class="quiet">not known</span>`;
-  return html`${event.kind.replaceAll("_", " ")}, <${Time} ms=${event.time} />
-    ${event.principal !== undefined && html` by <${Name} plain text=${event.principal} />`}`;
+function Last({ found }) {
+  if (!found) return html`<span class="quiet">not known</span>`;
+  return html`${found.kind.replaceAll("_", " ")}, <${Time} ms=${found.time} />
+    ${found.principal !== undefined && html` by <${Name} plain text=${found.principal} />`}`;
 }
 
-function Asked({ found }) {
+function Used({ subject, found }) {
+  const { sentence, sources, more, note } = usedIn(found);
+  return html`<a href=${href`/usage/subjects/${subject}`}>${sentence}</a><${Listed} names=${sources} more=${more} />
+    ${note && html` <span class="warned">${note}</span>`}`;
+}
+
+function Asked({ subject, found }) {
   const { sentence, names, more } = askedBy(found);
-  return html`${sentence}${names.map((name, index) => html`${index ? ", " : ": "}<${Name} key=${name} plain
-    text=${name} />`)}${more > 0 && ` and ${more} more`}`;
+  return html`<a href=${href`/usage/subjects/${subject}`}>${sentence}</a><${Listed} names=${names} more=${more} />`;
 }
 
-function Referrers({ subject, number, graph: { nodes, complete } }) {
-  const found = nodes.filter(({ depth }) => depth === -1);
-  if (!found.length) return "nothing";
-  const all = `#${to(to`/subjects/${subject}/versions/${number}`, { view: "references" })}`;
+function Listed({ names, more }) {
+  return html`${names.map((name, index) => html`${index ? ", " : ": "}<${Name} key=${name} plain
+    text=${name} />`)}${more > 0 && ` and ${more.toLocaleString()} more`}`;
+}
+
+function Referrers({ subject, found: { referrers, referrerCount, complete } }) {
+  if (!referrerCount) return complete ? "nothing" : "not known: it has too many versions";
+  const more = referrerCount - referrers.length;
+  const all = to(to`/subjects/${subject}/versions/${referrers[0].to}`, { view: "references" });
   return html`
-    ${found.slice(0, SHOWN_MAX).map(({ subject: user, version }) => html`
-      <${VersionLink} key=${`${user} ${version}`} subject=${user} version=${version} />${" "}`)}
-    ${found.length > SHOWN_MAX && html`
-      <a href=${all}>and ${complete ? "" : "at least "}${found.length - SHOWN_MAX} more</a>`}`;
+    ${referrers.map(({ subject: user, version, deleted, to: used }, index) => html`${index ? ", " : ""}
+      <${VersionLink} key=${`${user} ${version} ${used}`} subject=${user} version=${version} deleted=${deleted} />
+      <span class="quiet"> (to version ${used})</span>`)}
+    ${more > 0 && html`
+      ${" "}<a href=${`#${all}`}>and ${complete ? "" : "at least "}${more.toLocaleString()} more</a>`}`;
 }

@@ -1,5 +1,4 @@
 // Sentences about a subject.
-import { plain } from "../names.js";
 
 const OWNER = /^(owner|owners|team|contact)$/i;
 
@@ -21,15 +20,22 @@ export function ownersOf(metadata) {
     .map(([name, value]) => ({ name, value, sensitive: hidden.includes(name) }));
 }
 
-/** Returns where the newest census found a subject, in one phrase. */
-export function usedIn({ census, versions }) {
-  if (!census) return "not known: no census was taken";
-  const sources = new Set(versions.flatMap((each) => each.sources.map(({ source }) => source)));
-  const messages = versions.reduce((sum, each) => sum + each.messages, 0);
-  if (!sources.size) return census.complete ? "no topic: no message needs it" : "no topic that was read";
-  const named = [...sources].slice(0, 3).map(plain).join(", ");
-  const more = sources.size > 3 ? ` and ${sources.size - 3} more` : "";
-  return `${named}${more}: ${messages.toLocaleString()} ${messages === 1 ? "message" : "messages"}`;
+/**
+ * Returns where the newest census found a subject, `{ sentence, sources, more, note }`: the sources with the most
+ * messages, and the number of others. found: as `/summary` has it; now: in ms.
+ */
+export function usedIn({ census, messages, exact, sources, sourceCount, complete }, now = Date.now()) {
+  if (!census) return { sentence: "not known: no census was taken", sources: [], more: 0, note: "" };
+  const note = now > census.usableUntil ? "The census is old." : census.complete ? "" : "The census is not complete.";
+  if (!sourceCount) {
+    const sentence = census.complete ? "no message names it" : "no message that was read";
+    return { sentence, sources: [], more: 0, note };
+  }
+  const count = `${exact ? "" : "at most "}${messages.toLocaleString()} ${messages === 1 ? "message" : "messages"}`;
+  return {
+    sentence: complete ? count : `${count} of its newest versions`,
+    sources: sources.map(({ source }) => source), more: sourceCount - sources.length, note,
+  };
 }
 
 const SENTENCES = { true: "It may follow version", false: "It breaks what the level asks of it after version" };
@@ -42,19 +48,17 @@ export function changeOf({ level, previous, previousType, compatible }) {
     : `${SENTENCES[compatible]} ${previous} (${level}).${other}`;
 }
 
-const ASKERS_SHOWN = 3;
-
 /**
  * Returns who has asked for a subject, `{ sentence, names, more }`: the last ones, if one may see them, and the number
- * of others. found: the registry's answer; null: it has none.
+ * of others. found: as `/summary` has it.
  */
 export function askedBy(found) {
-  if (!found || found.since === null) return { sentence: "not known: requests are not counted", names: [], more: 0 };
+  if (found.since === null) return { sentence: "not known: requests are not counted", names: [], more: 0 };
   const { askerCount, askers, requests, last, since, other, missingCount } = found;
   const partly = other > 0 || missingCount > 0 ? " at least" : "";
   if (!askerCount) return { sentence: `${partly ? "nobody known" : "nobody"} since ${since}`, names: [], more: 0 };
   const clients = askerCount === 1 ? "1 client" : `${askerCount.toLocaleString()} clients`;
-  const names = [...new Set(askers.map(({ principal, address }) => principal || address))].slice(0, ASKERS_SHOWN);
+  const names = [...new Set(askers.map(({ principal, address }) => principal || address))];
   const times = requests === 1 ? "once" : `${requests.toLocaleString()} times`;
   return {
     sentence: `${partly.trim()}${partly && " "}${clients}, ${times} since ${since}, last on ${last}`,

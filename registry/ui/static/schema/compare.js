@@ -1,13 +1,13 @@
 // Two versions compared: what changed and what that means at each level, and both texts.
 import { html } from "../vendor.js";
-import { Notice } from "../components/notice.js";
+import { Failure, Notice } from "../components/notice.js";
 import { formatOf } from "../formats.js";
 import { Changes, Verdicts } from "./findings.js";
 import { LEVELS, united } from "./changes.js";
 import { FieldDifferences } from "./field-differences.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Merge } from "./merge.js";
-import { explained, inLines, versionOf } from "./reading.js";
+import { comparedVersions, inLines } from "./reading.js";
 
 const OTHERS_MAX = 500; // offered for comparison, the nearest ones
 const DRAWN_MAX = 2_000_000; // characters of both texts
@@ -42,53 +42,49 @@ function near(others, chosen) {
 
 function Compared({ version, base, at, whole, onWhole }) {
   const { subject, version: number } = version;
-  const other = useLoaded((signal) => versionOf(subject, base, signal, undefined, at), [subject, base, at]);
+  const compared = useLoaded((signal) => comparedVersions(subject, number, { against: base }, signal, at),
+    [subject, number, base, at]);
   return html`
-    <${Loaded} of=${other} what=${`version ${base}`}>
-      ${(found) => {
-        // The one with the lower number is the old one, whichever is looked at.
-        const [old, fresh] = base < number ? [found, version] : [version, found];
-        return html`<${Pair} key=${`${old.version} ${fresh.version}`} old=${old} fresh=${fresh} whole=${whole}
-          onWhole=${onWhole} />`;
-      }}
+    <${Loaded} of=${compared} what=${`version ${base}`}>
+      ${(found) => html`<${Pair} key=${`${found.old.version} ${found.new.version}`} old=${found.old} fresh=${found.new}
+        found=${found} onRetry=${compared.reload} whole=${whole} onWhole=${onWhole} />`}
     <//>`;
 }
 
 /**
- * old, fresh: entities of the API; names: what to call them in a text, and shown: in a heading. whole: true to show
- * unchanged lines, too; onWhole(whole), if that can be chosen.
+ * old, fresh: entities of the API; found: how they compare, `{ explanation, differences }`; names: what to call them in
+ * a text, and shown: in a heading. whole: true to show unchanged lines, too; onWhole(whole), if that can be chosen.
  */
-export function Pair({ old, fresh, names = [`version ${old.version}`, `version ${fresh.version}`], shown = names, whole,
-  onWhole }) {
+export function Pair({ old, fresh, found, onRetry, names = [`version ${old.version}`, `version ${fresh.version}`],
+  shown = names, whole, onWhole }) {
   const labels = names.map((name) => name[0].toUpperCase() + name.slice(1));
   return html`
     <section aria-label="Changes">
       <h2>From ${shown[0]} to ${shown[1]}</h2>
       ${typeOf(old) === typeOf(fresh)
-        ? html`<${Explained} old=${old} fresh=${fresh} />`
+        ? html`<${Explained} ...${found.explanation} onRetry=${onRetry} />`
         : html`<${Notice} kind="warning" title="The types differ">
           <p>${labels[0]} is ${typeOf(old)}, ${names[1]} is ${typeOf(fresh)}: only the level NONE allows one to follow
           the other. Fields are compared by their names.</p><//>`}
     </section>
-    <${FieldDifferences} old=${old} fresh=${fresh} />
+    <${FieldDifferences} found=${found.differences.value ?? null} />
     <section aria-label="Texts">
       <h2>Texts</h2>
       <${Texts} old=${old} fresh=${fresh} labels=${labels} whole=${whole} onWhole=${onWhole} />
     </section>`;
 }
 
-function Explained({ old, fresh }) {
-  const result = useLoaded((signal) => explained(old, fresh, signal), keyOf(old, fresh));
+function Explained({ value, error, onRetry }) {
+  if (error) return html`<${Failure} error=${error} onRetry=${onRetry} />`;
+  const { levels, changes } = value;
   return html`
-    <${Loaded} of=${result} what="the comparison">
-      ${({ levels, changes }) => html`
-        <div class="columns">
-          <${Verdicts} caption="Verdict at each level" levels=${levelsOf(levels)} />
-          <div>
-            <${Changes} changes=${united(changes)} none="No changes that affect readers or writers of data." />
-          </div>
-        </div>`}
-    <//>`;
+    <div class="columns">
+      <${Verdicts} caption="Verdict at each level" levels=${levelsOf(levels)} />
+      <div>
+        <${Changes} changes=${united(changes.map((each) => ({ ...each, versionCompared: null })))}
+          none="No changes that affect readers or writers of data." />
+      </div>
+    </div>`;
 }
 
 // A pasted text has no version.

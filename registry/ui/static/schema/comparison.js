@@ -1,6 +1,6 @@
 // What a version is compared with: another one of its subject, one of another subject, or a text that is pasted. The
 // address holds the choice, so a link shows the same comparison.
-import { html, useEffect, useId, useState } from "../vendor.js";
+import { html, useEffect, useId, useRef, useState } from "../vendor.js";
 import { Name } from "../components/name.js";
 import { Failure, Notice } from "../components/notice.js";
 import { SubjectField } from "../editor/subject-field.js";
@@ -9,10 +9,10 @@ import { formatOf, formats } from "../formats.js";
 import { plain } from "../names.js";
 import { Compare, Pair } from "./compare.js";
 import { Loaded, useLoaded } from "./loading.js";
-import { versionOf, versionsOf } from "./reading.js";
+import { comparedTexts, comparedVersions } from "./reading.js";
 
 const KINDS = { version: "Another version", subject: "Another subject", text: "A pasted text" };
-const OFFERED_MAX = 500; // versions of the other subject, the newest
+const NO_SUBJECT = 40401;
 
 /**
  * version: the entity of the API; versions: all numbers of its subject; query: of the page. with: the other version;
@@ -58,44 +58,43 @@ function OtherSubject({ version, subject, number, shown, onChange }) {
         onChange=${(name) => onChange(name, "")} />
     </div>
     ${subject && html`
-      <${Versions} key=${subject} subject=${subject} number=${number} version=${version} shown=${shown}
+      <${OtherVersion} key=${subject} subject=${subject} number=${number} version=${version} shown=${shown}
         onNumber=${(other) => onChange(subject, other)} />`}`;
 }
 
-function Versions({ subject, number, version, shown, onNumber }) {
-  const found = useLoaded((signal) => versionsOf(subject, signal, true), [subject]);
+function OtherVersion({ subject, number, version, shown, onNumber }) {
+  const other = { againstSubject: subject, against: number || undefined, reverse: shown.swap || undefined };
+  const compared = useLoaded((signal) => comparedVersions(version.subject, version.version, other, signal),
+    [version.subject, version.version, number, shown.swap]);
+  const last = useRef(null); // the choice stays while another version is loaded
+  last.current = compared.value ?? last.current;
+  if (compared.error?.code === NO_SUBJECT) {
+    return html`<p role="status">There is no subject <${Name} text=${subject} />.</p>`;
+  }
   return html`
-    <${Loaded} of=${found} what="its versions">
-      ${(known) => {
-        if (!known.versions.length) return html`<p role="status">There is no subject <${Name} text=${subject} />.</p>`;
-        const live = known.versions.find(({ deleted }) => !deleted);
-        const chosen = Number(number) || (live ?? known.versions[0]).number;
-        return html`
-          <p><label>Version <select value=${chosen} onChange=${(event) => onNumber(event.target.value)}>
-            ${offered(known.versions, chosen).map((each) => html`<option key=${each.number} value=${each.number}>
-              version ${each.number}${each.deleted ? " (deleted)" : ""}</option>`)}
-          </select></label></p>
-          <${WithVersion} key=${chosen} subject=${subject} number=${chosen} version=${version} shown=${shown} />`;
-      }}
+    ${last.current && html`<${Choice} found=${last.current} version=${version} number=${number}
+      onNumber=${onNumber} />`}
+    <${Loaded} of=${compared} what="the comparison">
+      ${(found) => html`
+        <${Sides} shown=${shown} found=${found} onRetry=${compared.reload} pairs=${[found.old, found.new]
+          .map((each) => ({ schema: each, name: `${plain(each.subject)} version ${each.version}`,
+            shown: html`<${Name} text=${each.subject} /> version ${each.version}` }))} />`}
     <//>`;
+}
+
+function Choice({ found: { old, new: fresh, versions }, version, number, onNumber }) {
+  const isOther = (each) => each.subject !== version.subject || each.version !== version.version;
+  const chosen = Number(number) || (isOther(old) ? old : fresh).version;
+  return html`
+    <p><label>Version <select value=${chosen} onChange=${(event) => onNumber(event.target.value)}>
+      ${offered(versions, chosen).map((each) => html`<option key=${each.number} value=${each.number}>
+        version ${each.number}${each.deleted ? " (deleted)" : ""}</option>`)}
+    </select></label></p>`;
 }
 
 /** Returns the newest versions, and the chosen one. */
-function offered(versions, chosen) {
-  const newest = versions.slice(0, OFFERED_MAX);
+function offered(newest, chosen) {
   return newest.some(({ number }) => number === chosen) ? newest : [...newest, { number: chosen, deleted: false }];
-}
-
-function WithVersion({ subject, number, version, shown }) {
-  const found = useLoaded((signal) => versionOf(subject, number, signal), [subject, number]);
-  return html`
-    <${Loaded} of=${found} what=${`version ${number}`}>
-      ${(other) => html`
-        <${Sides} shown=${shown} pairs=${[other, version].map((each) => ({
-          schema: each, name: `${plain(each.subject)} version ${each.version}`,
-          shown: html`<${Name} text=${each.subject} /> version ${each.version}`,
-        }))} />`}
-    <//>`;
 }
 
 function Pasted({ version, text, shown, onChange }) {
@@ -141,18 +140,26 @@ function PastedText({ version, given, shown, onChange }) {
       ? html`<p class="quiet" role="status">The text is too large for the address, so a link does not hold it.</p>`
       : html`<${Failure} error=${error} />`)}
     ${compared && html`
-      <${Sides} key=${compared.schema} shown=${shown} pairs=${[
-        { schema: version, name: `version ${version.version}` },
-        { schema: { ...compared, subject: version.subject, references: version.references ?? [] },
-          name: "the pasted text" },
-      ]} />`}`;
+      <${WithText} key=${compared.schema} version=${version} shown=${shown}
+        text=${{ ...compared, subject: version.subject, references: version.references ?? [] }} />`}`;
 }
 
-/** pairs: the old side and the new one, `{ schema, name, shown }`; shown: how, with what changes that. */
-function Sides({ pairs, shown: { swap, whole, onSwap, onWhole } }) {
-  const [old, fresh] = swap ? [...pairs].reverse() : pairs;
+function WithText({ version, text, shown }) {
+  const given = [{ schema: version, name: `version ${version.version}` }, { schema: text, name: "the pasted text" }];
+  const pairs = shown.swap ? [...given].reverse() : given;
+  const compared = useLoaded((signal) => comparedTexts(pairs[0].schema, pairs[1].schema, signal),
+    [version.subject, version.version, text.schema, shown.swap]);
+  return html`
+    <${Loaded} of=${compared} what="the comparison">
+      ${(found) => html`<${Sides} shown=${shown} found=${found} onRetry=${compared.reload} pairs=${pairs} />`}
+    <//>`;
+}
+
+/** pairs: the old side and the new one, `{ schema, name, shown }`; found: how they compare; shown: see `Comparison`. */
+function Sides({ pairs: [old, fresh], found, onRetry, shown: { swap, whole, onSwap, onWhole } }) {
   return html`
     <p><button type="button" onClick=${onSwap}>Swap sides</button></p>
-    <${Pair} key=${String(swap)} old=${old.schema} fresh=${fresh.schema} names=${[old.name, fresh.name]}
-      shown=${[old.shown ?? old.name, fresh.shown ?? fresh.name]} whole=${whole} onWhole=${onWhole} />`;
+    <${Pair} key=${String(swap)} old=${old.schema} fresh=${fresh.schema} found=${found} onRetry=${onRetry}
+      names=${[old.name, fresh.name]} shown=${[old.shown ?? old.name, fresh.shown ?? fresh.name]} whole=${whole}
+      onWhole=${onWhole} />`;
 }

@@ -5,24 +5,17 @@ import { Name } from "../components/name.js";
 import { Table } from "../components/table.js";
 import { Counts } from "./timeline.js";
 import { sidesOf } from "./field-sides.js";
-import { Loaded, useLoaded } from "./loading.js";
-import { fieldDifferences } from "./reading.js";
 
 const SHOWN = 100;
 const TONES = { added: "good", removed: "bad", changed: "warn" };
 
-/** old, fresh: entities of the API. */
-export function FieldDifferences({ old, fresh }) {
-  const found = useLoaded((signal) => fieldDifferences(old, fresh, signal),
-    [old, fresh].flatMap(({ subject, version, schema }) => [subject, version ?? schema]));
+/** found: the fields that differ, as the API has them; null: they cannot be compared. */
+export function FieldDifferences({ found }) {
   return html`
     <section aria-label="Fields that differ">
       <h2>Fields</h2>
-      <${Loaded} of=${found} what="the fields">
-        ${(differences) => (differences === null
-          ? html`<p class="quiet">The fields of these schemas cannot be compared.</p>`
-          : html`<${Listed} found=${differences} />`)}
-      <//>
+      ${found === null ? html`<p class="quiet">The fields of these schemas cannot be compared.</p>`
+        : html`<${Listed} found=${found} />`}
     </section>`;
 }
 

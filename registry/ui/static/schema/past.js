@@ -18,7 +18,7 @@ import { LookBack } from "./look-back.js";
 import { settingsAt, versionsAt } from "./moment.js";
 import { InForce } from "./past-settings.js";
 import { PastReferences } from "./past-references.js";
-import { versionOf, withFields } from "./reading.js";
+import { comparedTexts, versionOf, withFields } from "./reading.js";
 import { HISTORY } from "./resources.js";
 import { Refused } from "./refused.js";
 import { VersionText } from "./text.js";
@@ -137,11 +137,11 @@ function WithNow({ subject, version, query }) {
   const { at } = query;
   const both =
     useLoaded((signal) =>
-      Promise.all([settingsAt(subject, at, signal), settingsAt(subject, undefined, signal), latestOf(subject, signal)]),
-      [subject, at]);
+      Promise.all([settingsAt(subject, at, signal), settingsAt(subject, undefined, signal),
+        withLatest(version, signal)]), [subject, version.version, at]);
   return html`
     <${Reconstruction} of=${both} what="what is now" subject=${subject} query=${query}>
-      ${([then, now, latest]) => html`
+      ${([then, now, { latest, compared }]) => html`
         <section><${Table} caption="Then and now" rowKey=${({ what }) => what} columns=${[
           { id: "what", title: "What", cell: ({ what }) => what },
           { id: "then", title: "Then", cell: (row) => row.then },
@@ -156,17 +156,19 @@ function WithNow({ subject, version, query }) {
           { what: "Mode", then: then.mode, now: now.mode },
         ]} /></section>
         ${latest &&
-          html`<${Pair} key=${`${at} ${version.version}`} old=${version} fresh=${latest}
+          html`<${Pair} key=${`${at} ${version.version}`} old=${version} fresh=${latest} found=${compared}
+            onRetry=${both.reload}
             names=${[`version ${version.version} then`, `version ${latest.version} now`]} />`}`}
     <//>`;
 }
 
-/** Returns the latest version of today, or null. */
-async function latestOf(subject, signal) {
+/** Returns the latest version of today, and how a version of then compares with it: `{ latest, compared }`. */
+async function withLatest(version, signal) {
   try {
-    return await versionOf(subject, "latest", signal);
+    const latest = await versionOf(version.subject, "latest", signal);
+    return { latest, compared: await comparedTexts(version, latest, signal) };
   } catch (error) {
-    if (error.status === NOT_FOUND) return null;
+    if (error.status === NOT_FOUND) return { latest: null };
     throw error;
   }
 }

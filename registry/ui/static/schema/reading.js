@@ -1,48 +1,36 @@
 // The requests of the schema page. Each asks for a bounded amount.
-import { get, path, send } from "../api.js";
+import { get, memberOf, path, send } from "../api.js";
 import { reasonOf } from "../editor/reason.js";
 import { formatOf } from "../formats.js";
 import { getAt } from "./moment.js";
 import { prettySlowly } from "./pretty.js";
 import { qualified } from "./scopes.js";
-import { numbersOf } from "./timeline-pages.js";
-
-const VERSIONS_PAGE = 5000;
-const VERSIONS_MAX = 10_000;
-
-/** Returns what the list of subjects says about one: its counts, level and mode; null for a name that is none. */
-export async function subjectOf(subject, signal) {
-  const query = { detail: true, deleted: true, subjectPrefix: subject, limit: 1 };
-  const [first] = await get("/subjects", { query, signal });
-  return first?.subject === subject ? first : null;
-}
 
 /**
  * Returns the newest versions of a subject, the newest first, soft-deleted ones included:
- * `{ subject, versions: [{ number, deleted }], older, details }`, with the number of those that are left out. subject:
- * the one that answers for the name; if that is an alias and its target does not exist, there are no versions. exact:
- * nothing is asked further about a name that is no subject's.
+ * `{ subject, versions: [{ number, deleted }], older, details }`, with the number of those that are left out, and what
+ * the list of subjects says about it: its counts, level and mode. subject: the one that answers for the name; if that
+ * is an alias and its target does not exist, there are no versions.
  */
-export async function versionsOf(asked, signal, exact = false) {
-  const own = await subjectOf(asked, signal);
-  if (exact && !own) return { subject: asked, versions: [], older: 0, details: own };
-  const alias = own ? own.alias : await aliasOf(asked, signal);
-  const subject = alias ? qualified(alias, asked) : asked;
-  const details = alias ? await subjectOf(subject, signal) : own;
-  if (alias && !details) return { subject, versions: [], older: 0, details };
-  const older = details ? Math.max(0, details.versions + details.deletedVersions - VERSIONS_MAX) : 0;
-  const numbers = numbersOf(details) ?? [];
-  for (let full = !numbers.length; full && numbers.length < VERSIONS_MAX; ) {
-    const query = { deleted: true, deletedAsNegative: true, offset: older + numbers.length, limit: VERSIONS_PAGE };
-    const page = await get(path`/subjects/${asked}/versions`, { query, signal }); // aliases lead one step only
-    numbers.push(...page);
-    full = page.length === VERSIONS_PAGE;
+export async function versionsOf(asked, signal) {
+  const query = { include: "details,numbers" };
+  try {
+    const { subject, details, numbers } = await get(path`/subjects/${asked}/summary`, { query, signal });
+    const older = Math.max(0, details.versions + details.deletedVersions - numbers.length);
+    return { subject, versions: numberedFrom(numbers.reverse()), older, details };
+  } catch (error) {
+    const alias = error.code === NO_SUBJECT && await aliasOf(asked, signal);
+    if (!alias) throw error;
+    return { subject: qualified(alias, asked), versions: [], older: 0, details: null };
   }
-  numbers.splice(0, numbers.length - VERSIONS_MAX);
-  const versions = numbers.map((each) => ({ number: Math.abs(each), deleted: each < 0 }));
-  versions.sort((one, other) => other.number - one.number);
-  return { subject, versions, older, details };
 }
+
+/** Returns `[{ number, deleted }]` from numbers, negative ones for soft-deleted versions. */
+export function numberedFrom(numbers) {
+  return numbers.map((each) => ({ number: Math.abs(each), deleted: each < 0 }));
+}
+
+const NO_SUBJECT = 40401;
 
 async function aliasOf(name, signal) {
   const { scopes: [{ config }] } = await get("/scopes", { query: { subject: name }, signal });
@@ -111,26 +99,35 @@ export async function normalizedOf(subject, version, signal) {
   return found.normalized;
 }
 
-/** Returns the comparison of two schemas at every level; they may be of different contexts. */
-export function explained(old, fresh, signal) {
-  const side = ({ subject, schema, references = [] }) =>
-    ({ schema, references: references.map((each) => ({ ...each, subject: qualified(each.subject, subject) })) });
-  const body = { schemaType: fresh.schemaType, old: side(old), new: side(fresh) };
-  return send("POST", "/compatibility/explain", { body, signal });
+/**
+ * Returns a version compared with another one: `{ old, new, explanation, differences, versions }`, the first two as the
+ * API shows versions; `versions`: of another subject, its newest ones. other: `{ against, againstSubject, reverse }`,
+ * see the API; at: see `getAt`.
+ */
+export async function comparedVersions(subject, number, other, signal, at) {
+  const query = { deleted: true, ...other };
+  const found = await getAt(at, path`/subjects/${subject}/versions/${number}/comparison`, query, signal);
+  return { ...comparisonOf(found), old: found.old, new: found.new, versions: numberedFrom(found.versions ?? []) };
 }
 
-const COMPARED_MAX = 2_000_000; // characters of both texts
-const NOT_COMPARED = [404, 405, UNPROCESSABLE]; // by an older registry, or too many fields, or a text that is no schema
+/** Returns two schemas compared, `{ explanation, differences }`; they may be of different contexts. */
+export async function comparedTexts(old, fresh, signal) {
+  const side = ({ subject, schema, schemaType, references = [] }) => ({ schema, schemaType,
+    references: references.map((each) => ({ ...each, subject: qualified(each.subject, subject) })) });
+  const body = { old: side(old), new: side(fresh) };
+  return comparisonOf(await send("POST", "/schemas/comparison", { body, signal }));
+}
 
-/** Returns the fields that differ between two schemas, as the registry does; null if they cannot be compared. */
-export async function fieldDifferences(old, fresh, signal) {
-  if (old.schema.length + fresh.schema.length > COMPARED_MAX) return null;
-  const side = ({ schema, schemaType }) => ({ schema, schemaType });
+/** Returns each part as `{ value }` or `{ error }`; differences without a value cannot be found. */
+function comparisonOf({ explanation, differences }) {
+  return { explanation: partOf(explanation), differences: partOf(differences) };
+}
+
+function partOf(found) {
   try {
-    return await send("POST", "/schemas/differences", { body: { old: side(old), new: side(fresh) }, signal });
+    return { value: memberOf(found) };
   } catch (error) {
-    if (NOT_COMPARED.includes(error.status)) return null;
-    throw error;
+    return { error };
   }
 }
 

@@ -1,9 +1,9 @@
 // What the pages about subjects show, and which events of the feed change it.
-import { get, getWithTag, path, request } from "../api.js";
+import { get, getWithTag, growing, path, request } from "../api.js";
 import { resource } from "../live/store.js";
 import { levelOf } from "./changes.js";
 import { eventsOf } from "./history-events.js";
-import { graphOf, subjectOf, timelineOf, versionsOf, withFields } from "./reading.js";
+import { graphOf, timelineOf, versionsOf, withFields } from "./reading.js";
 import { EVERYWHERE, contextOf, qualified, scopeOf } from "./scopes.js";
 
 const CONTEXTS_MAX = 1000;
@@ -32,6 +32,25 @@ export const VERSION =
 export const TIMELINE = resource("timeline", timelineOf,
   (event, [subject], value) => isAbout(event, [subject], value) || (/^config_/.test(event.kind)
     && ["", EVERYWHERE, scopeOf(contextOf(value?.subject ?? subject))].includes(ownerOf(event))));
+
+const OTHERS_PAUSE_MS = 10_000; // any new version of another subject may refer to this one
+
+/**
+ * A subject in short, as `/summary` says it. What clients ask for is no event: it is read once, and again with the
+ * rest.
+ */
+export const SUMMARY = resource("summary", summaryOf, isAbout, {
+  concerns: changesVersions,
+  read: async (signal, value, subject) => ({ ...value, ...(await get(path`/subjects/${subject}/summary`,
+    { query: { include: "referrers", limit: NAMED_MAX }, signal })) }),
+  pauseMs: OTHERS_PAUSE_MS,
+});
+const NAMED_MAX = 3; // in each part
+
+function summaryOf(signal, subject) {
+  const query = { include: "lastChange,usage,referrers,askers", limit: NAMED_MAX };
+  return growing("GET", path`/subjects/${subject}/summary`, { query, signal });
+}
 
 /** The tags in a version's schema. */
 export const TAGS = resource("tags", (signal, subject, number) =>
@@ -63,22 +82,20 @@ export const SCOPES = resource("scopes", scopesOf, concernsScopes);
  * tag: of the latest version, for `send`.
  */
 export const TARGET = resource("target", async (signal, asked) => {
-  const { own, subject, found, settings } = await answering(asked, signal);
-  const { scopes, config, mode } = settings;
-  const latest = await latestIn(asked, found, settings, signal);
-  return { subject, own: own?.versions ?? 0, versions: found?.versions ?? 0, level: levelOf(config), mode, scopes,
-    ...latest };
+  const { own, subject, settings } = await answering(asked, signal);
+  const { scopes, config, mode, versions = 0 } = settings;
+  const latest = await latestIn(asked, subject, settings, signal);
+  return { subject, own, versions, level: levelOf(config), mode, scopes, ...latest };
 }, (event, args, value) => isAbout(event, args, value) || concernsScopes(event, args, value));
 
 /** Returns what is known of a name, and of the subject that answers for it: another one if the name is an alias. */
 async function answering(asked, signal) {
-  const about = (subject) => Promise.all([subjectOf(subject, signal), scopesOf(signal, subject)]);
-  const [own, settings] = await about(asked);
-  const alias = settings.scopes[0].config?.alias;
-  if (!alias) return { own, subject: asked, found: own, settings };
+  const settings = await scopesOf(signal, asked);
+  const { versions: own = 0, scopes } = settings;
+  const alias = scopes[0].config?.alias;
+  if (!alias) return { own, subject: asked, settings };
   const subject = qualified(alias, asked);
-  const [found, theirs] = await about(subject);
-  return { own, subject, found, settings: theirs };
+  return { own, subject, settings: await scopesOf(signal, subject) };
 }
 
 /** Returns what `/scopes` says of a subject or scope, with `seen`. */
@@ -95,15 +112,15 @@ function concernsScopes(event, [subject], value) {
 
 /** Returns the latest version of the subject that answers for a name: `{ latest, tag, seen }`; latest: null if none. */
 export async function latestOf(asked, signal) {
-  const { found, settings } = await answering(asked, signal);
-  return latestIn(asked, found, settings, signal);
+  const { subject, settings } = await answering(asked, signal);
+  return latestIn(asked, subject, settings, signal);
 }
 
-async function latestIn(asked, found, { seen }, signal) {
+async function latestIn(asked, subject, { versions, seen }, signal) {
   // Asked only if it exists: an unqualified name is also looked up in other contexts.
-  if (!found?.versions) return { latest: null, tag: null, seen };
+  if (!versions) return { latest: null, tag: null, seen };
   const { value, tag, seen: seenThen } = await getWithTag(path`/subjects/${asked}/versions/latest`, { signal });
-  const own = value !== null && contextOf(value.subject) === contextOf(found.subject);
+  const own = value !== null && contextOf(value.subject) === contextOf(subject);
   return { latest: own ? value : null, tag: own ? tag : null, seen: seenThen };
 }
 

@@ -5,18 +5,6 @@ export const PAGE = 50;
 const PAGES_MAX = 8; // in the page at once
 
 /**
- * Returns the numbers of a subject's versions if its counts say them, ascending, soft-deleted ones negative; null if
- * they have to be asked for. details: of the subject, as the list of subjects shows them; null for a name that is none.
- */
-export function numbersOf(details) {
-  if (!details) return null;
-  const { version, versions, deletedVersions } = details;
-  // As many as the highest number, and all alike: then they are those from 1 on.
-  if (versions + deletedVersions !== version || (versions > 0 && deletedVersions > 0)) return null;
-  return Array.from({ length: version }, (_, at) => (deletedVersions > 0 ? -1 - at : at + 1));
-}
-
-/**
  * Returns the versions to list, `{ listed, deleted }`: soft-deleted ones only if that is wanted, if there are no
  * others, or if the chosen one is.
  */

@@ -18,7 +18,9 @@ export function usePermitted(subject) {
   // What is permitted nowhere but everywhere does not depend on the subject.
   const asked = me !== null && subject !== undefined
     && me.operations.somewhere.some((each) => !me.operations.everywhere.includes(each));
-  const { value, error } = useResource(asked ? PERMITTED : null, subject, me?.principal);
+  const known = asked && me.about !== undefined && me.about === subject;
+  const found = useResource(asked && !known ? PERMITTED : null, subject, me?.principal);
+  const { value, error } = known ? { value: me } : found;
   return (operation) => {
     if (me === null) return null;
     if (me.operations.everywhere.includes(operation)) return "";

@@ -6,6 +6,7 @@
 import { useEffect, useState } from "../vendor.js";
 import { ApiError, authorizeWith, recoverWith, request } from "../api.js";
 import { plain } from "../names.js";
+import { addressed } from "../router.js";
 import * as oidc from "./oidc.js";
 
 const AGAIN_MS = 5000;
@@ -64,7 +65,9 @@ async function start() {
       tokens = (await oidc.complete(returned)).tokens;
       await open(`Bearer ${tokens.sent}`);
     }
-    const me = await askMe();
+    // With what is permitted on the subject that the page is about, which it would ask next.
+    const about = addressed();
+    const me = { ...(await askMe(credential, about)), about };
     change({ me, asking: me.signIn.required && me.principal === null });
     if (canSignOut() && !returned) keepAlive();
     if (returned) tabs.postMessage("in");
@@ -218,8 +221,8 @@ function release(done) {
   for (const each of released) each(done);
 }
 
-async function askMe(made = credential) {
-  return (await request("GET", "/me", { credential: made })).json();
+async function askMe(made = credential, subject = undefined) {
+  return (await request("GET", "/me", { credential: made, query: { subject } })).json();
 }
 
 /**
