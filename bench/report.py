@@ -68,6 +68,7 @@ SECTIONS = {
     "readers": Section(
         ("readers.py --seconds 2 --rounds 2",), ("readers.py --schemas 100 --seconds 1 --rounds 1",)
     ),
+    "askers": Section(("askers.py --seconds 40",), ("askers.py --schemas 100 --seconds 1",)),
     "security": Section(("security.py",), ("security.py --seconds 1 --rounds 1",)),
     "cluster": Section(
         ("cluster.py --seconds 3 --records 0",), ("cluster.py --seconds 1 --rounds 1 --records 0",)

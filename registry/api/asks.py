@@ -145,8 +145,8 @@ def subject_of(name: str) -> Subject | None:
     return Subject.parse(name.removeprefix(_OF_SUBJECT)) if name.startswith(_OF_SUBJECT) else None
 
 
-def thing_asked(method: str, target: bytes) -> Thing | None:
-    """Return what a request that asks has asked for, by its method and target; ``None`` if it is nothing."""
+def thing_asked(target: bytes) -> Thing | None:
+    """Return what a request that asks has asked for, by its target; ``None`` if it is nothing."""
     path, _, query = target.partition(b"?")
     plain = None if b"subject=" in query else _PLAIN.fullmatch(path)
     if plain is not None:
@@ -157,7 +157,8 @@ def thing_asked(method: str, target: bytes) -> Thing | None:
             f"{_OF_SUBJECT}{subject.decode()}", _version(version.decode()) if version else NO_VERSION
         )
     try:
-        segments, pairs = in_context(method, parse(path, query))
+        # A context qualifies the subject and the id of such a request whatever its method is.
+        segments, pairs = in_context("GET", parse(path, query))
         match segments:
             case ("schemas", "ids", number, *_) if _DIGITS.fullmatch(number) and int(number) <= ID_MAX:
                 scope = Subject.parse(dict(reversed(pairs)).get("subject", ""))

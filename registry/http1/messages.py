@@ -10,10 +10,13 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from registry.base.observe.metrics import Served
+from registry.base.observe.metrics import Headers, Served
 from registry.domain.errors import RegistryError
 
 Header = tuple[bytes, bytes]
+# Length of the targets of requests that share their headers: longer ones are left to the parser, which checks
+# the limit of all headers.
+SHARED_TARGET_BYTES_MAX = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class Request(NamedTuple):
 
     method: bytes
     target: bytes  # path and query, percent-encoded as sent; see :func:`relative`
-    headers: list[Header]  # in order, names in lower case
+    headers: Headers
     body: bytes
     version: str  # ``1.1`` or ``1.0``
     keep_alive: bool  # the client wants to reuse the connection

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import httptools
 
+from registry.base.observe.metrics import Headers
 from registry.domain.errors import (
     BAD_REQUEST,
     BODY_TOO_LARGE,
@@ -17,7 +18,7 @@ from registry.domain.errors import (
     RegistryError,
 )
 
-from .messages import Header, Limits, Request, lines, relative
+from .messages import Limits, Request, lines, relative
 
 BROKEN = "HTTP 400 Bad Request: the request is not valid HTTP"
 CODING_UNKNOWN = ErrorKind(501, "HTTP 501 Not Implemented: the only transfer coding served is chunked")
@@ -56,7 +57,7 @@ class RequestParser:
         self._fault: RegistryError | None = None
         self.stage = Stage.IDLE
         # About the request that is being received, or the last one.
-        self.headers: list[Header] = []
+        self.headers = Headers()
         self.body_bytes = 0
         self.body_bytes_max = 0  # the announced length, or the limit without one
         self.continue_wanted = False  # the client waits for "100 Continue"
@@ -92,7 +93,7 @@ class RequestParser:
         """Free everything, since httptools refers to this object and keeps pieces of headers."""
         self.end()
         self._parser = None
-        self.headers, self._target, self._declined = [], b"", b""
+        self.headers, self._target, self._declined = Headers(), b"", b""
 
     def _parse(self, data: bytes | memoryview) -> None:
         try:
@@ -116,7 +117,7 @@ class RequestParser:
     def on_message_begin(self) -> None:
         """Begin a request."""
         self._target = b""
-        self.headers = []
+        self.headers = Headers()
         self._head_bytes = 0
         self._head_began = True
         self.stage = Stage.HEAD

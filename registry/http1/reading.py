@@ -10,14 +10,14 @@ import string
 from collections import deque
 from typing import Any, NamedTuple
 
+from registry.base.observe.metrics import Headers
 from registry.domain.errors import RegistryError
 
-from .messages import Header, Limits, Request
+from .messages import SHARED_TARGET_BYTES_MAX, Limits, Request
 from .parsing import RequestParser, Stage
 
 _BLOCKS_BYTES_MAX = 4096  # Of all blocks of a connection; one with a bearer token may take most of it.
 _BLOCKS_MAX = 4  # Per connection: a client's headers differ by the length of its bodies.
-_TARGET_BYTES_MAX = 2048  # Longer ones are left to the parser, which checks the limit of all headers.
 # Characters that need no validation in a target.
 _PLAIN = b"-._~/?&=%:,+!*'();@$" + (string.ascii_letters + string.digits).encode()
 # A request with one of these may be more than its head and a body of known length.
@@ -34,7 +34,7 @@ _AHEAD_BYTES = 1024
 class _Block(NamedTuple):
     """A parsed header block."""
 
-    headers: list[Header]
+    headers: Headers
     body_length: int
 
 
@@ -62,7 +62,7 @@ class HeaderCache:
         known = self._known.get(data[block:end]) if end - block <= _BLOCKS_BYTES_MAX else None
         if known is None or line_end < 0 or len(data) != end + known.body_length:
             return None
-        if len(target) > _TARGET_BYTES_MAX or target.translate(None, _PLAIN):
+        if len(target) > SHARED_TARGET_BYTES_MAX or target.translate(None, _PLAIN):
             return None
         # The named tuple's own constructor takes three times as long.
         return _new(Request, (method, target, known.headers, data[end:], "1.1", True))

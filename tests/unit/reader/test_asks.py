@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
+from collections import Counter
 from types import FrameType
 from typing import Any
 
@@ -12,7 +13,7 @@ import msgspec
 import pytest
 
 from registry.api.asks import NO_VERSION, Ask, Asker, Asks, Thing, thing_asked
-from registry.base.observe.metrics import Observed, Served
+from registry.base.observe.metrics import Headers, Observed, Served
 from registry.domain.errors import FORWARD_FAILED, OUTCOME_UNKNOWN, RegistryError, outcome_unknown
 from registry.http1.messages import Header, Request
 from registry.reader import asks as counting
@@ -29,7 +30,7 @@ def served(
     target: str, route: str = BY_ID, *, status: int = 200, method: bytes = b"GET", agent: bytes = b"java",
     host: str = "10.0.0.1", principal: str = "", kind: str = "", headers: tuple[Header, ...] = (),
 ) -> Served:  # fmt: skip
-    sent = [(b"accept", b"*/*"), (b"user-agent", agent), *headers]
+    sent = Headers([(b"accept", b"*/*"), (b"user-agent", agent), *headers])
     request = Request(method, target.encode(), sent, b"", "1.1", True)
     return Served(request, host, status, 0.001, 10, route, b"", principal, kind)
 
@@ -64,30 +65,30 @@ def taken(counter: Counting, error: RegistryError | None = None) -> list[Asks]:
 
 
 @pytest.mark.parametrize(
-    ("method", "target", "thing"),
+    ("target", "thing"),
     [
-        ("GET", "/schemas/ids/7", Thing("id 7 .")),
-        ("GET", "/schemas/ids/7/schema?subject=:.c:s", Thing("id 7 .c")),
-        ("GET", "/contexts/c/schemas/ids/7", Thing("id 7 .c")),
-        ("GET", "/schemas/ids/7?subject=s&fetchMaxId=false", Thing("id 7 .")),
-        ("GET", "/schemas/guids/7F6E5D4C-0000-0000-0000-00000000000A",
+        ("/schemas/ids/7", Thing("id 7 .")),
+        ("/schemas/ids/7/schema?subject=:.c:s", Thing("id 7 .c")),
+        ("/contexts/c/schemas/ids/7", Thing("id 7 .c")),
+        ("/schemas/ids/7?subject=s&fetchMaxId=false", Thing("id 7 .")),
+        ("/schemas/guids/7F6E5D4C-0000-0000-0000-00000000000A",
          Thing("guid 7f6e5d4c-0000-0000-0000-00000000000a")),
-        ("GET", "/subjects/a%20b/versions/3", Thing("subject a b", 3)),
-        ("GET", "/subjects/s/versions/latest/schema", Thing("subject s", NO_VERSION)),
-        ("GET", "/contexts/c/subjects/s/versions/-1", Thing("subject :.c:s", NO_VERSION)),
-        ("POST", "/subjects/s/versions?normalize=true", Thing("subject s", NO_VERSION)),
-        ("POST", "/subjects/:.:s", Thing("subject s", NO_VERSION)),
-        ("GET", "/subjects/a.b-value/versions/12/schema", Thing("subject a.b-value", 12)),
-        ("GET", "/subjects/a.b-value/metadata?key=app&value=1", Thing("subject a.b-value", NO_VERSION)),
-        ("GET", "/schemas/ids/007/schema", Thing("id 7 .")),
-        ("GET", "/schemas/ids/4294967296", None),
-        ("GET", "/schemas/ids/99999999999", None),
-        ("GET", "/schemas/guids/seven", None),
-        ("GET", "/subjects/%zz/versions/1", None),
+        ("/subjects/a%20b/versions/3", Thing("subject a b", 3)),
+        ("/subjects/s/versions/latest/schema", Thing("subject s", NO_VERSION)),
+        ("/contexts/c/subjects/s/versions/-1", Thing("subject :.c:s", NO_VERSION)),
+        ("/subjects/s/versions?normalize=true", Thing("subject s", NO_VERSION)),
+        ("/subjects/:.:s", Thing("subject s", NO_VERSION)),
+        ("/subjects/a.b-value/versions/12/schema", Thing("subject a.b-value", 12)),
+        ("/subjects/a.b-value/metadata?key=app&value=1", Thing("subject a.b-value", NO_VERSION)),
+        ("/schemas/ids/007/schema", Thing("id 7 .")),
+        ("/schemas/ids/4294967296", None),
+        ("/schemas/ids/99999999999", None),
+        ("/schemas/guids/seven", None),
+        ("/subjects/%zz/versions/1", None),
     ],
 )  # fmt: skip
-def test_a_target_names_what_is_asked_for(method: str, target: str, thing: Thing | None) -> None:
-    assert thing_asked(method, target.encode()) == thing
+def test_a_target_names_what_is_asked_for(target: str, thing: Thing | None) -> None:
+    assert thing_asked(target.encode()) == thing
 
 
 def test_requests_that_ask_are_counted_by_asker_and_thing(counter: Counting) -> None:
@@ -154,20 +155,63 @@ def steps(observe: Observed, request: Served) -> int:
     return taken
 
 
-def test_counting_who_asks_takes_few_instructions_and_no_memory_of_a_request(counter: Counting) -> None:
+def test_counting_who_asks_takes_few_instructions_and_bounded_memory(counter: Counting) -> None:
     request, without = served("/schemas/ids/1"), Observed(access_log=False)
     for observe in (without, counter.observe):
-        observe(request)  # From here on everything is known.
+        observe(request)  # From here on its headers are known.
     uncounted, counted = steps(without, request), steps(counter.observe, request)
     print(uncounted, counted)
-    assert 0 < counted - uncounted <= 24
+    assert 0 < counted - uncounted <= 30
+    counter(request)
     gc.collect()
     before = sys.getallocatedblocks()
-    for _ in range(1_000):
-        counter(request)
-    assert sys.getallocatedblocks() - before < 100
+    for number in range(3 * counting.WAITING_MAX):
+        counter(again(request, f"/schemas/ids/{number % 100}"))
+    assert sys.getallocatedblocks() - before < counting.WAITING_MAX + 500
     [asks] = taken(counter)
-    assert asks.asks[0].requests == 1_002
+    assert sum(each.requests for each in asks.asks) == 3 * counting.WAITING_MAX + 3
+
+
+def again(before: Served, target: str) -> Served:
+    """Return a later request of the same connection."""
+    assert isinstance(before.request, Request)
+    return before._replace(request=before.request._replace(target=target.encode()))
+
+
+def test_what_waits_is_counted_once_there_is_no_room_and_none_is_lost(
+    counter: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting, "WAITING_MAX", 8)
+    heads: list[Headers] = []
+    for agent in (b"a", b"b", b"c", b"d"):
+        first = served("/schemas/ids/1", agent=agent)
+        assert first.request is not None
+        heads.append(first.request.headers)
+        # Each asker leaves as many targets waiting as it may.
+        for number in range(15):
+            counter(again(first, f"/schemas/ids/{number % 7}"))
+            assert sum(len(each.targets) for each in heads) <= 8
+    [asks] = taken(counter)
+    by_agent = Counter[str]()
+    for ask in asks.asks:
+        by_agent[ask.asker.agent] += ask.requests
+    assert by_agent == dict.fromkeys("abcd", 15)
+    assert {each.requests for each in asks.asks} == {2, 3}
+    assert not any(hasattr(each, "targets") for each in heads)
+
+
+def test_targets_beyond_their_bound_are_counted_as_other_when_those_that_wait_are_counted(
+    counter: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting, "TARGETS_MAX", 5)
+    request = served("/schemas/ids/1")
+    for number in (1, 1, *range(1, 9), 9, 9):
+        counter(again(request, f"/schemas/ids/{number}"))
+    [asks] = taken(counter)
+    assert {each.thing.name: each.requests for each in asks.asks} == {
+        "id 1 .": 3, **{f"id {number} .": 1 for number in (2, 3, 4, 5)},
+    }  # fmt: skip
+    assert asks.other == 5
 
 
 def test_principals_of_two_kinds_with_one_name_are_two_and_all_names_can_be_sent(counter: Counting) -> None:
