@@ -111,6 +111,7 @@ def test_a_page_does_not_look_for_what_it_is_just_deleting(opened: Opened, serve
 def test_the_page_of_an_alias_shows_the_changes_of_its_target(
     opened: Opened, served: Place, watch: Watch
 ) -> None:
+    watch.allow("status of 404")  # while the target does not exist
     register(served.url, "own")  # it has a version of its own, which nobody reads
     send(served.url, "PUT", "/config/own", {"alias": "target"})
     page = opened("/subjects/own")

@@ -35,8 +35,14 @@ VALUES: dict[str, st.SearchStrategy[str]] = {
 }
 NUMBERS = st.sampled_from(["-1", "0", "1", "2", "-2", "", "x", "2147483647", "99999999999", "1e3"])
 FLAGS = st.sampled_from(["true", "true", "false", "TRUE", "1", ""])
+LEVELS = st.sampled_from(["BACKWARD", "FORWARD_TRANSITIVE,full", "NONE", "BACKWARD_USED", "x", ""])
+PARTS = st.sampled_from(["details,numbers", "usage,referrers", "askers", "lastChange", "x", ""])
 SORTS = st.sampled_from(["name", "-name", "id", "-id", "-id", "ID", "+id", ""])
 WORDS = st.sampled_from(["", "resolved", "qualified", "*", "owner", "me", "topic", ".c"]) | SUBJECTS
+QUERIES = {
+    "sort": SORTS, "level": LEVELS, "include": PARTS, "againstSubject": SUBJECTS,
+    **{name: VALUES[name] for name in ("id", "guid")}, "against": VALUES["version"],
+}  # fmt: skip
 SCHEMAS = st.sampled_from(
     ['"string"', '"int"', record("R", "a"), record("R", "a", "b", "c"), record("Q"), '["null","int"]']
 ) | st.sampled_from(
@@ -156,9 +162,13 @@ def _bodies(junk: st.SearchStrategy[Any]) -> dict[str, st.SearchStrategy[dict[st
     side = _some(schema=SCHEMAS | junk, references=st.lists(complete | junk, max_size=1) | junk)
     types = st.sampled_from(["AVRO", "JSON", "PROTOBUF", "x"]) | junk
     typed = _some(schema=SCHEMAS | junk, schemaType=types) | junk
+    compared = _some(
+        schema=SCHEMAS | junk, schemaType=types, references=st.lists(complete | junk, max_size=1) | junk
+    )
     return {
         "RegisterSchemaRequest": registration,
         "ComparedSchemas": _some(old=typed, new=typed),
+        "ComparisonRequest": _some(old=compared | junk, new=compared | junk),
         "ExplainRequest": _some(
             schemaType=types,
             old=side | junk,
@@ -242,7 +252,7 @@ def _request(draw: st.DrawFn, operation: tuple[str, str, dict[str, Any]]) -> tup
         if parameter["in"] == "path":
             path = path.replace("{" + name + "}", quote(draw(VALUES.get(name, SUBJECTS)), safe=":"))
         elif parameter["in"] == "query" and draw(st.booleans()):
-            words = SORTS if name == "sort" else WORDS
+            words = QUERIES.get(name, WORDS)
             value = draw({"integer": NUMBERS, "boolean": FLAGS}.get(kind, words))
             pairs.append(f"{name}={quote(value)}")
     if draw(st.integers(0, 5)) == 0:
