@@ -25,6 +25,20 @@ _VIOLATIONS = """addEventListener("securitypolicyviolation", (event) =>
   console.error(`CSP: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`))"""
 _AXE_RUN = """() => axe.run(document, { resultTypes: ["violations"] })"""
 _SEVERE = {"serious", "critical"}
+CONDITIONS = ("if-match", "if-none-match")
+# What a page may send without saying what it saw: questions, its session, and what overwrites nothing.
+UNCONDITIONAL = tuple(
+    re.compile(each)
+    for each in (
+        r"POST /(compatibility|schemas)/.*",
+        r"POST /subjects/[^/]+",  # looks a schema up
+        r"(POST|DELETE) /me/session",
+        r"POST /associations", r"DELETE /associations/resources/[^/]+",
+        r"DELETE /contexts/[^/]+",  # only without subjects
+        r"POST /admin/snapshots", r"DELETE /admin/snapshots/[^/]+",
+        r"POST /admin/webhooks/[^/]+/test",
+    )
+)  # fmt: skip
 
 
 def launched(playwright: Playwright) -> Browser:
@@ -80,6 +94,13 @@ class Watch:
         url = urlsplit(request.url)
         if url.scheme not in ("data", "blob") and url.netloc not in self.hosts:
             self._fault(f"asked another host: {request.url}")
+        sent = f"{request.method} {url.path}"
+        if (
+            request.method != "GET"
+            and request.headers.keys().isdisjoint(CONDITIONS)
+            and not any(each.fullmatch(sent) for each in UNCONDITIONAL)
+        ):
+            self._fault(f"changed what it had not looked at: {sent}")
 
     def _fault(self, text: str) -> None:
         self.faults.append(text)

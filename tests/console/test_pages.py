@@ -544,3 +544,28 @@ def test_the_registry_is_shown_as_of_a_moment_on_all_pages(opened: Opened, serve
     banner.get_by_role("button", name="Back to now").click()
     expect(banner).to_have_count(0)
     expect(page.get_by_role("textbox", name="Schema")).to_contain_text('"int"')
+
+
+def test_long_names_widen_neither_pages_nor_dialogs(opened: Opened, served: Place, watch: Watch) -> None:
+    watch.allow("status of 404 ")  # of a subject that does not exist
+    scope = f":.z{'k' * 60}:"
+    name = quote(f"{scope}{'y' * 120}", safe="")
+    url = f"{served.url}/subjects/{name}/versions"
+    httpx.post(url, json={"schema": '"int"'}).raise_for_status()
+    page = opened(f"/subjects/{name}?view=settings")
+    ask = page.get_by_role("textbox", name="Alias of this subject")
+    ask.fill("a" * 120)
+    check_widths(page)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog", name="Set this alias?")).to_be_visible()
+    check_widths(page)
+    page.goto(f"{served.url}/ui/#/config?scope={quote(scope)}")
+    level = page.get_by_role("combobox", name="Compatibility level")
+    level.select_option("NONE")
+    check_widths(page)
+    page.get_by_role("button", name="Set", exact=True).first.click()
+    expect(page.get_by_role("dialog", name="Set NONE for the context")).to_be_visible()
+    check_widths(page)
+    page.goto(f"{served.url}/ui/#/subjects/{name}-none")
+    expect(page.get_by_role("alert")).to_contain_text("Not found")
+    check_widths(page)
