@@ -33,8 +33,8 @@ class NodeConnection(Framed):
         self._lost = lost
         self._loop = asyncio.get_running_loop()
         self._calls: dict[int, tuple[asyncio.Future[Any], float]] = {}
-        # By number.
-        self._outbox: dict[int, msgspec.Struct] = {}
+        # Calls made while the connection was closing.
+        self._unsent: set[int] = set()
         self._large_calls: dict[int, Packed] = {}
         self.ended: asyncio.Future[None] = self._loop.create_future()
 
@@ -42,14 +42,14 @@ class NodeConnection(Framed):
         """Send a message; the future gets the reply, or 50002 after the ``deadline`` (event-loop time).
 
         It gets :class:`NotSent` or :class:`NodeLost` if the connection breaks.
-
-        Calls made in the same iteration of the event loop are sent together.
         """
         answer: asyncio.Future[Any] = self._loop.create_future()
         self._calls[number] = (answer, deadline)
-        self._outbox[number] = message
-        if len(self._outbox) == 1:
-            self._loop.call_soon(self._send)
+        if self.transport.is_closing():
+            self._unsent.add(number)
+        else:
+            # The event loop sends at the end of an iteration what was written in it, together.
+            self.send(message)
         return answer
 
     def call_large(
@@ -79,11 +79,6 @@ class NodeConnection(Framed):
             if packed is not None and unsent:
                 self.drop_large(packed)
 
-    def _send(self) -> None:
-        if not self.transport.is_closing():  # otherwise they are failed as not sent
-            outbox, self._outbox = self._outbox, {}
-            self.send(*outbox.values())
-
     def on_message(self, message: bytes) -> None:
         """Handle a reply, or the node's state."""
         reply = decode_from_node(message)
@@ -100,7 +95,7 @@ class NodeConnection(Framed):
         self._lost()
         calls, self._calls = self._calls, {}
         unsent = {number for number, packed in self._large_calls.items() if self.is_unsent(packed)}
-        unsent.update(self._outbox)
+        unsent |= self._unsent
         for number, (waiting, _) in calls.items():
             _fail(waiting, NotSent() if number in unsent else NodeLost(OUTCOME_UNKNOWN.code, _LOST))
         if not self.ended.done():
