@@ -7,7 +7,7 @@ import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote
@@ -199,6 +199,34 @@ def test_usage_shows_where_versions_live_and_what_nobody_knows(opened: Opened) -
     expect(page.get_by_role("region", name="Sources").get_by_role("row").nth(2)).to_contain_text(
         "2 (1,500), 4711 (7)"
     )
+
+
+def test_a_subject_opens_with_where_it_is_used_who_asks_and_what_refers_to_it(
+    opened: Opened, served: Place
+) -> None:
+    page = opened("/subjects/orders-value")
+    short = page.get_by_role("region", name="In short")
+    expect(short.get_by_role("link", name="3,000 messages")).to_have_attribute(
+        "href", "#/usage/subjects/orders-value"
+    )
+    expect(short).to_contain_text(re.compile("3,000 messages: lonely, orders"))
+    expect(short).to_contain_text(re.compile("Last changeversion registered, "))
+    expect(short).to_contain_text(re.compile(r"Asked for by(nobody|\d+ clients?, )"))
+    expect(short).to_contain_text("Referenced bynothing")
+    check_accessible(page)
+    # What others register is shown by itself, and a census that is old is called so.
+    text = '{"type": "record", "name": "User", "fields": [{"name": "f", "type": "R2"}]}'
+    used = [{"name": "R2", "subject": "orders-value", "version": 2}]
+    body = {"schema": text, "references": used}
+    httpx.post(f"{served.url}/subjects/user-value/versions", json=body).raise_for_status()
+    referrer = short.get_by_role("link", name="user-value version 1")
+    expect(referrer).to_be_visible(timeout=30_000)
+    expect(short).to_contain_text("(to version 2)")
+    page.clock.set_fixed_time(datetime.now(UTC) + timedelta(days=30))
+    page.reload()
+    expect(short).to_contain_text("The census is old.")
+    for version in ("?permanent=false", "?permanent=true"):
+        httpx.delete(f"{served.url}/subjects/user-value{version}").raise_for_status()
 
 
 def test_who_asks_is_shown_for_a_subject_and_for_a_version(opened: Opened, served: Place) -> None:

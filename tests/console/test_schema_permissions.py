@@ -63,6 +63,39 @@ def test_a_reader_is_offered_nothing_that_would_be_refused(opened: Callable[...,
     expect(page.get_by_role("button", name="Register")).to_be_disabled()
 
 
+def test_a_page_takes_few_requests_also_for_a_reader_who_has_signed_in(
+    opened: Callable[..., Page], served: Place
+) -> None:
+    """With what is permitted there, and of a subject whose versions have to be listed."""
+    with httpx.Client(base_url=served.url, auth=("root", "secret"), timeout=PATIENT) as root:
+        for each in ("string", "long", "int", "boolean"):
+            root.put("/config/own-value", json={"compatibility": "NONE"}).raise_for_status()
+            root.post("/subjects/own-value/versions", json={"schema": f'"{each}"'}).raise_for_status()
+        root.delete("/subjects/own-value/versions/2").raise_for_status()
+    page = opened("/try")
+    page.get_by_label("User name").fill("alice")
+    page.get_by_label("Password").fill("secret")
+    page.get_by_role("dialog").get_by_role("button", name="Sign in", exact=True).click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    sent: list[str] = []
+    # That a session is renewed is no part of a page, which waits for nothing of it.
+    page.on("request", lambda request: None if "/me/session" in request.url else sent.append(request.url))
+    for address, shown in (
+        ("/subjects/own-value", "nobody known|clients?,|nothing"),
+        ("/subjects/own-value/versions/2", "Restore…"),
+        ("/subjects/own-value?view=settings", "alice lacks permission: this requires mode here."),
+        ("/try?subject=own-value&version=1", "the effective level"),
+    ):
+        page.goto("about:blank")
+        sent.clear()
+        page.goto(f"{served.url}/ui/#{address}")
+        main = page.locator("main")
+        expect(main.get_by_text(re.compile(shown)).first, address).to_be_visible()
+        expect(main.get_by_text(re.compile("^(Loading|Checking|…$)")), address).to_have_count(0)
+        expect(page.locator("header").get_by_text("live", exact=True)).to_be_visible()
+        assert len(sent) <= 10, (address, sent)
+
+
 def test_what_may_not_be_seen_is_refused_in_its_place(opened: Callable[..., Page], watch: Watch) -> None:
     watch.allow("403")
     page = opened("/subjects/other-value", extra_http_headers=ALICE)
