@@ -64,9 +64,10 @@ def new_page(browser: Browser, **options: Any) -> Page:
 class Watch:
     """The faults of the pages of one test."""
 
-    def __init__(self, origins: Iterable[str]) -> None:
-        """``origins``: of the servers that pages may ask."""
-        self.hosts = {urlsplit(each).netloc for each in origins}
+    def __init__(self, registry: str, *others: str) -> None:
+        """``registry``: its origin; ``others``: of further servers that pages may ask."""
+        self._registry = urlsplit(registry).netloc
+        self.hosts = {self._registry, *(urlsplit(each).netloc for each in others)}
         self._allowed: list[re.Pattern[str]] = []
         self.faults: list[str] = []
 
@@ -96,7 +97,8 @@ class Watch:
             self._fault(f"asked another host: {request.url}")
         sent = f"{request.method} {url.path}"
         if (
-            request.method != "GET"
+            url.netloc == self._registry
+            and request.method != "GET"
             and request.headers.keys().isdisjoint(CONDITIONS)
             and not any(each.fullmatch(sent) for each in UNCONDITIONAL)
         ):

@@ -73,7 +73,7 @@ def shared(serving: Serving) -> Iterator[Place]:
 @pytest.fixture
 def watch(served: Place) -> Iterator[Watch]:
     """Return what watches the pages of one test, and check it at the end."""
-    watch = Watch([served.url])
+    watch = Watch(served.url)
     yield watch
     watch.check()
 

@@ -50,7 +50,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @pytest.fixture
 def watch(site: Site) -> Iterator[Watch]:
-    watch = Watch([site.origin])
+    watch = Watch(site.origin)
     yield watch
     watch.check()
 

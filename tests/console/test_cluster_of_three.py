@@ -41,7 +41,7 @@ def front(tmp_path_factory: pytest.TempPathFactory, cluster: Cluster) -> Iterato
 
 @pytest.fixture
 def watch(front: Front) -> Iterator[Watch]:
-    watch = Watch([front.url])
+    watch = Watch(front.url)
     yield watch
     watch.check()
 

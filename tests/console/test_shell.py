@@ -35,7 +35,7 @@ def test_an_empty_list_of_subjects_says_so(opened) -> None:
 
 
 def test_what_no_page_may_do_is_refused_and_noticed(browser, served) -> None:
-    watch = Watch([served.url])
+    watch = Watch(served.url)
     page = watch.page(browser)
     page.goto(f"{served.url}/ui/#/subjects")
     for fault, code in ATTACKS.items():

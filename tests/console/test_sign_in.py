@@ -46,7 +46,7 @@ def flags(issuer: OidcIssuer, tmp_path_factory: pytest.TempPathFactory) -> tuple
 
 @pytest.fixture
 def watch(served: Place, issuer: OidcIssuer) -> Iterator[Watch]:
-    watch = Watch([served.url, issuer.url])
+    watch = Watch(served.url, issuer.url)
     yield watch
     watch.check()
 
@@ -248,8 +248,8 @@ def test_what_has_failed_without_a_user_is_loaded_again_when_one_signs_in(
 ) -> None:
     watch.allow(UNAUTHORIZED)
     watch.allow("status of 404 .*/usage/census")  # there is none
-    url = f"{served.url}/subjects/some/versions"
-    httpx.post(url, json={"schema": '"int"'}, auth=("root", "secret")).raise_for_status()
+    some, root = f"{served.url}/subjects/some", ("root", "secret")
+    httpx.post(f"{some}/versions", json={"schema": '"int"'}, auth=root).raise_for_status()
     page = opened("/subjects")
     for view in VIEWS:
         page.goto(f"{served.url}/ui/#{view}")
@@ -262,6 +262,8 @@ def test_what_has_failed_without_a_user_is_loaded_again_when_one_signs_in(
         sign_in(page, "root")
         expect(refused, view).to_have_count(0)
         page.context.clear_cookies()
+    for permanent in ("false", "true"):
+        httpx.delete(f"{some}?permanent={permanent}", auth=root).raise_for_status()
 
 
 def at_issuer(page: Page, user: str) -> None:

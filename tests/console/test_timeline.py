@@ -195,6 +195,7 @@ def test_unchanged_lines_are_folded_until_they_are_asked_for(opened: Open) -> No
 
 def test_a_text_that_is_no_schema_is_refused_in_its_place(opened: Open, watch: Watch) -> None:
     watch.allow("422")
+    watch.allow("404 .*nobody-has-this")
     page = opened("/subjects/trips-value/versions/2?view=compare")
     page.get_by_label("A pasted text").check()
     page.get_by_label("Schema to compare with").fill('{"type": "recor')
