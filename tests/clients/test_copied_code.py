@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -73,9 +74,54 @@ def test_what_is_copied_runs_in_every_language(registry: Served, tmp_path: Path)
     )
     node_path = {"NODE_PATH": str(MODULES / "js" / "node_modules")}
     assert run(["node", "-e", code["javascript"]], tmp_path, node_path) == printed
+    assert run_go(code["go"], tmp_path) == printed
+
+
+def run_go(program: str, folder: Path) -> str:
     if shutil.which("go") is None:
         pytest.skip("Go is not installed")
-    (tmp_path / "main.go").write_text(code["go"], encoding="utf-8")
+    (folder / "main.go").write_text(program, encoding="utf-8")
     for name in ("go.mod", "go.sum"):
-        shutil.copy(MODULES / "go" / name, tmp_path)
-    assert run(["go", "run", "-mod=readonly", "main.go"], tmp_path, {"GOFLAGS": ""}) == printed
+        shutil.copy(MODULES / "go" / name, folder)
+    return run(["go", "run", "-mod=readonly", "main.go"], folder, {"GOFLAGS": ""})
+
+
+def test_writes_that_are_copied_are_done(registry: Served, tmp_path: Path) -> None:
+    with httpx.Client(base_url=registry.url) as client:
+        client.post("/subjects/copied-base/versions", json={"schema": SCHEMA}).raise_for_status()
+        for number, way in enumerate(("curl", "command")):
+            for scope in (SUBJECT, ":.copied:"):
+                level = {"compatibility": ("FULL", "FORWARD")[number]}
+                shell(texts({"kind": "config", "scope": scope, "body": level}, registry.url)[way])
+                more = {"normalize": None, "compatibilityGroup": "it's"}
+                shell(texts({"kind": "config", "scope": scope, "body": more}, registry.url)[way])
+                stored = client.get(f"/config/{quote(scope, safe='')}").json()
+                assert (stored["compatibilityLevel"], stored["compatibilityGroup"]) == (
+                    level["compatibility"], "it's",
+                )  # fmt: skip
+                mode = {"mode": ("READWRITE", "READONLY")[number]}
+                shell(texts({"kind": "mode", "scope": scope, "body": mode}, registry.url)[way])
+                assert client.get(f"/mode/{quote(scope, safe='')}").json() == mode
+    user = '{"type":"record","name":"User","fields":[{"name":"it","type":"It"}]}'
+    references = [{"name": "It", "subject": "copied-base", "version": 1}]
+    node_path = {"NODE_PATH": str(MODULES / "js" / "node_modules")}
+
+    def draft(subject: str, way: str) -> str:
+        body = {"schema": user, "schemaType": "AVRO", "references": references}
+        return texts({"kind": "draft", "subject": subject, "body": body}, registry.url)[way]
+
+    def deletion(subject: str, version: int | None, way: str, *, permanent: bool = False) -> str:
+        what = {"kind": "deletion", "subject": subject, "version": version, "permanent": permanent}
+        return texts(what, registry.url)[way]
+
+    given = run([sys.executable, "-c", draft("copied-python", "python")], tmp_path)
+    assert run(["node", "-e", draft("copied-js", "javascript")], tmp_path, node_path) == given
+    listed = httpx.get(f"{registry.url}/schemas/ids/{int(given)}/versions").json()
+    assert {each["subject"] for each in listed} == {"copied-js", "copied-python"}
+    assert run([sys.executable, "-c", deletion("copied-python", 1, "python")], tmp_path) == "1\n"
+    permanent = deletion("copied-python", None, "command", permanent=True)
+    assert shell(f"{permanent} --yes")
+    assert run(["node", "-e", deletion("copied-js", 1, "javascript")], tmp_path, node_path) == "1\n"
+    assert json.loads(shell(deletion("copied-js", None, "curl", permanent=True))) == [1]
+    assert httpx.get(f"{registry.url}/schemas/ids/{int(given)}").status_code == httpx.codes.NOT_FOUND
+    assert int(run_go(draft("copied-go", "go"), tmp_path)) > 0

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { concerns, described } from "../../registry/ui/static/activity/events.js";
 import { ClusterHistory, digestsOf, isSilent, lagOf } from "../../registry/ui/static/cluster/history.js";
-import { bytes, count, duration } from "../../registry/ui/static/cluster/units.js";
+import { bytes, count, duration, share } from "../../registry/ui/static/cluster/units.js";
 import { parser } from "../../registry/ui/static/live/event-stream.js";
 
 const node = (url, more) => ({
@@ -79,4 +79,9 @@ test("numbers are read by people", () => {
   assert.deepEqual([0, 1023, 1536, 20_000_000].map(bytes), ["0 bytes", "1023 bytes", "1.5 KiB", "19 MiB"]);
   assert.equal(count(1234567), "1,234,567");
   assert.deepEqual([0, 59, 61, 7300, 200_000].map(duration), ["0 s", "59 s", "1 min", "2 h", "2 d"]);
+});
+
+test("parts are shown in per cent without exponents", () => {
+  assert.deepEqual([0, 3.3e-9, 0.000_47, 0.5, 0.999, 1].map(share),
+    ["0 %", "< 0.01 %", "0.047 %", "50 %", "100 %", "100 %"]);
 });

@@ -98,7 +98,7 @@ test("events are counted by kind, and by subject with the last change first", ()
     event("config_set", "a", 3, "bob"), event("epoch_started", undefined, 4),
     ...Array.from({ length: 25 }, (_, index) => event("mode_set", `c${index}`, 0)),
   ]);
-  assert.deepEqual([total, more, kinds[0], subjects.length], [29, 7, ["mode_set", 25], 20]);
+  assert.deepEqual([total, more, kinds[0], subjects.length], [29, 17, ["mode_set", 25], 10]);
   assert.deepEqual(subjects[0], { subject: "a", kinds: [["version_registered", 1], ["config_set", 1]], time: 3,
     principals: ["alice", "bob"] });
 });
@@ -203,6 +203,29 @@ test("names stay within their quotation marks, and nothing unseen is copied", ()
   const body = { schema: "{}", schemaType: "JSON" };
   const draft = { kind: "draft", subject: "s", body: { ...body, metadata: {} } };
   assert.deepEqual(textsOf(draft, "http://r").map(({ id }) => id), ["curl"]);
+});
+
+test("what is written can be copied, too", () => {
+  const copied = (what, wanted) => textsOf(what, "http://r").find(({ id }) => id === wanted)?.text;
+  const level = { kind: "config", scope: "", body: { compatibility: "FULL" } };
+  assert.match(copied(level, "curl"), /-X PUT .* '\{"compatibility":"FULL"\}' \\\n {2}http:\/\/r\/config$/s);
+  assert.equal(copied(level, "command"), "registrar config set --level FULL --url http://r");
+  const members = { kind: "config", scope: ":.eu:", body: { compatibility: null, alias: "it's" } };
+  assert.match(copied(members, "command"), /registrar config set --from - :.eu: --url http:\/\/r$/);
+  const mode = { kind: "mode", scope: "a b", body: { mode: "READONLY" } };
+  assert.match(copied(mode, "curl"), /http:\/\/r\/mode\/a%20b$/);
+  assert.equal(copied(mode, "command"), "registrar mode set READONLY 'a b' --url http://r");
+  const all = { kind: "deletion", subject: "s", version: null, permanent: false };
+  assert.equal(copied(all, "curl"), "curl -s -X DELETE http://r/subjects/s");
+  assert.match(copied(all, "python"), /client.delete_subject\("s"\)/);
+  const one = { ...all, version: 3, permanent: true };
+  assert.equal(copied(one, "command"), "registrar delete s:3 --permanent --url http://r");
+  assert.match(copied(one, "curl"), /'http:\/\/r\/subjects\/s\/versions\/3\?permanent=true'$/);
+  assert.match(copied(one, "javascript"), /deleteSubjectVersion\("s", 3, true\)/);
+  const references = [{ name: "B", subject: "b", version: 2 }];
+  const draftOf = { kind: "draft", subject: "s", body: { schema: '{"a":"\\u200b"}', schemaType: "JSON", references } };
+  assert.match(copied(draftOf, "python"), /\[SchemaReference\("B", "b", 2\)\]\)\nprint\(client.register_schema\("s", /);
+  assert.match(copied(draftOf, "go"), /Type: {3}sr.TypeJSON,\n\t\tReferences: \[\]sr.SchemaReference\{\{Name: "B"/);
 });
 
 const draft = { schema: '{"type":"string"}', schemaType: "JSON", references: [], metadata: undefined,

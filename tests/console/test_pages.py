@@ -117,6 +117,56 @@ def test_home_says_if_the_registry_is_well_and_what_deserves_a_look(opened: Open
     expect(news).to_contain_text("Nothing has changed.")
 
 
+def test_home_says_if_the_registry_can_be_used_where_a_proxy_keeps_the_rest_inside(
+    opened: Opened, watch: Watch
+) -> None:
+    watch.allow("Failed to load resource: the server responded with a status of 403")
+    page = opened("/lookup")
+    inside = re.compile("/(admin/cluster|metrics)$")
+    page.route(inside, lambda route: route.fulfill(status=403, body="not from outside"))
+    page.goto(page.url.partition("#")[0] + "#/home")
+    expect(page.get_by_text("Schemas can be read and registered.")).to_be_visible()
+    expect(page.get_by_text("The state of the nodes cannot be read from here")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_errors_show_what_cannot_be_seen_in_the_names_that_they_quote(opened: Opened, watch: Watch) -> None:
+    watch.allow("Failed to load resource: the server responded with a status of 404")
+    page = opened("/subjects/no%E2%80%8Bsuch%E2%80%AEone")
+    expect(page.get_by_role("alert")).to_contain_text("no⟨U+200B⟩such⟨U+202E⟩one")
+
+
+def test_the_navigation_of_a_narrow_screen_shows_the_page_that_is_open(opened: Opened) -> None:
+    page = opened("/cluster", viewport={"width": 390, "height": 700})
+    bar = page.get_by_role("navigation", name="Pages")
+    for name in ("Cluster", "Home", "Usage"):
+        link = bar.get_by_role("link", name=name, exact=True)
+        page.goto(page.url.partition("#")[0] + f"#/{name.lower()}")
+        expect(link).to_have_attribute("aria-current", "page")
+        expect(link).to_be_in_viewport(ratio=1)
+
+
+def test_what_would_be_written_is_copied_as_a_command(opened: Opened) -> None:
+    page = opened("/config?scope=:.eu:")
+    level = page.locator("section.setting").filter(has_text="Compatibility level")
+    level.get_by_role("combobox").select_option("FULL")
+    level.get_by_role("button", name="Copy as").click()
+    copied = page.get_by_role("dialog", name="Copy as")
+    expect(copied.locator("pre")).to_contain_text("""-d '{"compatibility":"FULL"}'""")
+    expect(copied.locator("pre")).to_contain_text("/config/%3A.eu%3A")
+    page.keyboard.press("Escape")
+    page.goto(page.url.partition("#")[0] + "#/subjects/orders-value")
+    page.get_by_role("button", name="Delete the subject").click()
+    deletion = page.get_by_role("dialog", name="Delete: the subject")
+    deletion.get_by_role("button", name="Copy as").click()
+    copied.get_by_role("tab", name="Command line").click()
+    expect(copied.locator("pre")).to_contain_text("registrar delete orders-value --url http")
+    check_accessible(page)
+    page.keyboard.press("Escape")
+    expect(copied).to_have_count(0)
+    expect(deletion).to_be_visible()  # the choice that was begun
+
+
 EFFECTIVE = "at BACKWARD, the effective level"
 # Every kind of page, and what it shows when it is complete.
 COLD = (
@@ -227,6 +277,39 @@ def test_a_subject_opens_with_where_it_is_used_who_asks_and_what_refers_to_it(
     expect(short).to_contain_text("The census is old.")
     for version in ("?permanent=false", "?permanent=true"):
         httpx.delete(f"{served.url}/subjects/user-value{version}").raise_for_status()
+
+
+def test_a_source_that_is_gone_is_removed(opened: Opened, served: Place) -> None:
+    page = opened("/usage/topics")
+    page.get_by_role("button", name="Remove the source lonely").click()
+    dialog = page.get_by_role("dialog", name="Remove this source?")
+    check_accessible(page)
+    dialog.get_by_role("button", name="Remove it").click()
+    rows = page.get_by_role("region", name="Sources").get_by_role("row")
+    expect(rows).to_have_count(2)
+    assert httpx.get(f"{served.url}/usage/sources/lonely").status_code == httpx.codes.NOT_FOUND
+    take_census(served.url)
+
+
+def test_reserved_ids_are_released(opened: Opened, served: Place, watch: Watch) -> None:
+    watch.allow("Failed to load resource: the server responded with a status of 409")
+    httpx.put(f"{served.url}/mode/:.ids:", json={"mode": "IMPORT"}).raise_for_status()
+    body = {"schema": '"string"', "id": 1_000_000, "version": 1}
+    httpx.post(f"{served.url}/subjects/:.ids:a/versions", json=body).raise_for_status()
+    page = opened("/contexts")
+    expect(page.get_by_role("row").filter(has_text=".ids")).to_contain_text("< 0.01 %")
+    page.get_by_role("button", name="Release ids of the context .ids").click()
+    dialog = page.get_by_role("dialog", name="Release reserved ids?")
+    expect(dialog.get_by_label("From")).to_have_value("1000001")
+    check_accessible(page)
+    dialog.get_by_label("From").fill("999999")
+    dialog.get_by_role("button", name="Release them").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("the id 1000000 is in use")
+    dialog.get_by_label("From").fill("1000001")
+    dialog.get_by_role("button", name="Release them").click()
+    expect(dialog).to_have_count(0)
+    for target in ("subjects/:.ids:a", "subjects/:.ids:a?permanent=true", "mode/:.ids:", "contexts/.ids"):
+        httpx.delete(f"{served.url}/{target}").raise_for_status()
 
 
 def test_who_asks_is_shown_for_a_subject_and_for_a_version(opened: Opened, served: Place) -> None:
@@ -496,10 +579,9 @@ def test_tags_and_associations_are_changed_after_a_trial(opened: Opened, served:
 
 
 def test_back_leads_to_the_place_on_a_page_whose_content_loads_later(opened: Opened, served: Place) -> None:
-    for number in range(90):
+    for number in range(40):
         httpx.put(f"{served.url}/config/scrolled-{number}", json={"compatibility": "FULL"}).raise_for_status()
     page = opened("/activity")
-    page.get_by_role("button", name="Show older").click()  # more than the page has at first
     link = page.get_by_role("link", name="scrolled-5", exact=True)
     link.scroll_into_view_if_needed()
     main = page.locator("main")
@@ -570,6 +652,10 @@ def test_the_registry_is_shown_as_of_a_moment_on_all_pages(opened: Opened, serve
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(f"#/subjects/moment\\?at={at}$"))
     expect(page.get_by_role("textbox", name="Schema")).to_contain_text('"string"')
+    page.keyboard.press("Control+k")
+    box = page.get_by_role("dialog", name="Search")
+    expect(box).to_contain_text(f"What is there now is searched; subjects open as of offset {at}.")
+    page.keyboard.press("Escape")
     banner.get_by_role("button", name="Back to now").click()
     expect(banner).to_have_count(0)
     expect(page.get_by_role("textbox", name="Schema")).to_contain_text('"int"')

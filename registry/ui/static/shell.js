@@ -4,6 +4,7 @@ import { Icon } from "./components/icon.js";
 import { KeyboardHelp } from "./components/keyboard-help.js";
 import { Notice } from "./components/notice.js";
 import { useKeys } from "./keys.js";
+import { plain } from "./names.js";
 import { ROUTES, START } from "./routes.js";
 import { keep, kept, navigate, useLocation } from "./router.js";
 import { MomentBanner } from "./moment/banner.js";
@@ -74,6 +75,8 @@ export function Shell() {
     }
     begun.current = false;
   };
+  const pagesBar = useRef();
+  useEffect(() => scrollTo(pagesBar.current, pagesBar.current.querySelector("[aria-current]")), [path]);
   const shownPath = useRef(path);
   useEffect(() => {
     if (shownPath.current !== path) arrived();
@@ -84,7 +87,7 @@ export function Shell() {
       content</a>
     <header class="shell">
       <a class="brand" href="#/home">Registrar</a>
-      <nav aria-label="Pages">
+      <nav aria-label="Pages" ref=${pagesBar}>
         ${NAVIGATION.map((each) => html`
           <a key=${each.path} href=${`#${each.path}`} aria-current=${path.startsWith(each.path) ? "page" : null}>
             <${Icon} name=${each.nav.toLowerCase()} />${each.nav}</a>
@@ -108,11 +111,16 @@ export function Shell() {
         : route
         ? html`<${View} key=${route.path} route=${route} params=${params} query=${query} onShown=${arrived} />`
         : html`<${Notice} kind="error" title="Page not found">
-            <p>There is no page at ${path}. <a href="#/home">Go to Home.</a></p>
+            <p>There is no page at ${plain(path)}. <a href="#/home">Go to Home.</a></p>
           <//>`}
     </main>
     ${help && html`<${KeyboardHelp} onClose=${() => setHelp(false)} />`}
   `;
+}
+
+/** Scroll a bar sideways, so that one of its parts is seen where the bar is too short for all. */
+function scrollTo(bar, part) {
+  if (part) bar.scrollLeft = part.offsetLeft - bar.offsetLeft - (bar.clientWidth - part.offsetWidth) / 2;
 }
 
 function titleOf({ title }, params) {

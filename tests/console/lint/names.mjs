@@ -2,6 +2,8 @@
 
 const CHOSEN = new Set([
   "subject", "principal", "alias", "context", "topic", "tag", "owner", "resourceName", "scope", "group", "user", "who",
+  // Texts that quote such names.
+  "message", "reason", "fix",
 ]);
 const TEXTS = new Set(["title", "label", "aria-label", "aria-description", "caption", "placeholder", "alt", "what"]);
 const CLASS = /\bclass="name\b/;

@@ -17,6 +17,7 @@ test("a name that is shown as it is, is found", () => {
     "html`<${Dialog} title=${`Delete ${subject}`} />`", "html`<i>${known ? alias : null}</i>`",
     "html`<span class=\"name\">${each}</span>`", "document.title = `${subject} version 3`",
     "new Error(`${topic} has no schema`)", "html`<option>${topic ?? \"\"}</option>`",
+    "html`<p>${error.message}</p>`", "html`<em>${fix}</em>`",
   ]) assert.notEqual(faults(code), 0, code);
 });
 

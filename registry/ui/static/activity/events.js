@@ -1,4 +1,5 @@
 // Events of the change feed in words.
+import { plain } from "../names.js";
 
 export const KINDS = {
   version_registered: "version registered",
@@ -27,8 +28,9 @@ export function described(
   { kind, offset, version, id, type, level, mode, reason, resourceName, resourceType, associationType }) {
   const parts = [
     version !== undefined && `version ${version}`, id !== undefined && `id ${id}`, type, level, mode,
-    resourceName !== undefined && `${associationType ?? "associated"}: ${resourceType ?? "resource"} ${resourceName}`,
-    kind === "epoch_started" && `epoch ${offset}`, reason,
+    resourceName !== undefined
+      && `${associationType ?? "associated"}: ${resourceType ?? "resource"} ${plain(resourceName)}`,
+    kind === "epoch_started" && `epoch ${offset}`, reason && plain(reason),
   ];
   return parts.filter(Boolean).join(", ");
 }

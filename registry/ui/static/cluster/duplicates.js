@@ -1,4 +1,5 @@
 // Schemas that are registered more than once: the server searches all of them, and the page shows how far it is.
+import { plain } from "../names.js";
 import { html, useEffect, useRef, useState } from "../vendor.js";
 import { lines } from "../api.js";
 import { CopyButton } from "../components/copy-button.js";
@@ -80,11 +81,11 @@ function Outcome({ state: { phase, progress, groups, found, message, error }, on
     case "cancelled":
       return html`<p class="quiet" role="status">The search was cancelled.</p>`;
     case "failed":
-      return html`<${Notice} kind="error" title="The search did not finish"><p>${message}</p><//>`;
+      return html`<${Notice} kind="error" title="The search did not finish"><p>${plain(message)}</p><//>`;
     case "refused":
       return error.status === 429
         ? html`<${Notice} kind="warning" title="Another search is already running" action="Try again"
-          onAction=${onRetry}><p>${error.message}.</p><//>`
+          onAction=${onRetry}><p>${plain(error.message)}.</p><//>`
         : html`<${Failure} error=${error} onRetry=${onRetry} />`;
     case "done":
       return found.groups === 0

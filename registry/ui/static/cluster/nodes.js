@@ -1,4 +1,5 @@
 // All nodes, whichever of them answers: roles, offsets, digests, figures of the last minutes, and the primaries so far.
+import { plain } from "../names.js";
 import { html, useEffect, useRef, useState } from "../vendor.js";
 import { get } from "../api.js";
 import { Badge } from "../components/badge.js";
@@ -26,7 +27,7 @@ export function Nodes() {
   const nodes = history.current.with(data.nodes, at);
   return html`
     ${error && html`<${Notice} kind="warning" title="The registry does not respond">
-      <p>${error.message}. What you see is from ${moment(at)}; trying again.</p><//>`}
+      <p>${plain(error.message)}. What you see is from ${moment(at)}; trying again.</p><//>`}
     <${Primary} cluster=${data} />
     <${NodeTable} nodes=${nodes} />
     <${Figures} samples=${history.current.samples} nodes=${nodes} />

@@ -1,9 +1,11 @@
 // Records of the log that could not be read, with the reason.
 import { html, useEffect, useState } from "../vendor.js";
 import { pages } from "../api.js";
+import { Name } from "../components/name.js";
 import { Failure, Notice } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { useReload } from "../live/feed.js";
+import { plain } from "../names.js";
 import { onSignIn } from "../session/session.js";
 import { count, moment } from "./units.js";
 
@@ -11,8 +13,8 @@ const PAGE = 100;
 const COLUMNS = [
   { id: "offset", title: "Offset", numeric: true, cell: (each) => count(each.offset) },
   { id: "time", title: "Written", cell: (each) => (each.ts ? moment(each.ts) : "–") },
-  { id: "reason", title: "Reason", cell: (each) => html`<span class="text">${each.reason}</span>` },
-  { id: "key", title: "Key", cell: (each) => html`<code class="text">${each.key}</code>` },
+  { id: "reason", title: "Reason", cell: (each) => html`<span class="text">${plain(each.reason)}</span>` },
+  { id: "key", title: "Key", cell: (each) => html`<${Name} plain text=${each.key} />` },
 ];
 
 export function Quarantine() {
@@ -20,9 +22,9 @@ export function Quarantine() {
   return html`
     <p>These records could not be interpreted and were skipped; all others were applied. The next valid record with the
       same key clears the entry.</p>
-    <label class="choice">
+    <p class="actions"><label class="choice">
       <input type="checkbox" checked=${clashes} onChange=${(event) => setClashes(event.currentTarget.checked)} />
-      Also ids that stand for two schemas (examines all versions)</label>
+      Also ids that stand for two schemas (examines all versions)</label></p>
     <${Listed} key=${clashes} clashes=${clashes} />`;
 }
 

@@ -1,4 +1,5 @@
 // Snapshots: those that exist or are being built, with buttons to request and to delete one.
+import { plain } from "../names.js";
 import { html, useState } from "../vendor.js";
 import { get, path, request, send } from "../api.js";
 import { Badge } from "../components/badge.js";
@@ -62,7 +63,7 @@ function columns(onDelete) {
     { id: "engine", title: "Built by", wide: true, cell: (each) => each.engine || "–" },
     { id: "delete", title: "", cell: (each) => html`
       <${GuardedButton} needs="admin" class="danger small" aria-label=${`Delete the snapshot ${each.id}`}
-        onClick=${() => onDelete(each)}>Delete<//>` },
+        onClick=${() => onDelete(each)}>Delete…<//>` },
   ];
 }
 
@@ -72,10 +73,10 @@ function State({ entry }) {
     <${Badge} tone=${TONES[state]}>${state}<//>
     ${state === "building" && html`
       <${Built} entry=${entry} />
-      <span class="quiet"> for ${duration((Date.now() - requested) / 1000)}, by ${builder}, last
+      <span class="quiet"> for ${duration((Date.now() - requested) / 1000)}, by <${Name} plain text=${builder} />, last
         heard ${ago(updated)} ago</span>`}
     ${state === "requested" && html`<span class="quiet"> waiting for a builder</span>`}
-    ${reason && html`<p class="quiet">${reason}${attempts > 1 ? ` (${attempts} attempts)` : ""}</p>`}`;
+    ${reason && html`<p class="quiet">${plain(reason)}${attempts > 1 ? ` (${attempts} attempts)` : ""}</p>`}`;
 }
 
 function Built({ entry: { id, progress } }) {

@@ -9,6 +9,13 @@ export function count(number) {
   return NUMBERS.format(number);
 }
 
+/** A part of a whole, from 0 to 1, in per cent with two digits. */
+export function share(part) {
+  const percent = part * 100;
+  if (percent > 0 && percent < 0.01) return "< 0.01 %";
+  return `${Number(percent.toPrecision(2))} %`;
+}
+
 export function bytes(number) {
   let [value, unit] = [number, 0];
   while (value >= 1024 && unit < SIZES.length - 1) [value, unit] = [value / 1024, unit + 1];

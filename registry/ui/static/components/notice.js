@@ -1,4 +1,5 @@
 // Messages in the page: errors with a way out, warnings, empty lists.
+import { plain } from "../names.js";
 import { html, useEffect, useState } from "../vendor.js";
 import { Icon } from "./icon.js";
 
@@ -26,7 +27,7 @@ export function Failure({ error, onRetry }) {
   return html`
     <${Notice} kind="error" title=${title} action=${onRetry && "Try again"} onAction=${onRetry}>
       ${error.kind !== "unreachable" &&
-        html`<p>${error.message}${error.code ? html` <span class="quiet">(${error.code})</span>` : ""}</p>`}
+        html`<p>${plain(error.message)}${error.code ? html` <span class="quiet">(${error.code})</span>` : ""}</p>`}
       ${onRetry && error.temporary && html`<${Retry} seconds=${error.retryAfter} onRetry=${onRetry} key=${error} />`}
     <//>`;
 }

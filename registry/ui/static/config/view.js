@@ -5,6 +5,7 @@ import { Dialog } from "../components/dialog.js";
 import { Name } from "../components/name.js";
 import { Failure } from "../components/notice.js";
 import { Table } from "../components/table.js";
+import { CopyAs } from "../copy-as/copy-as.js";
 import { useResource } from "../live/resources.js";
 import { href } from "../router.js";
 import { consequencesOf, refusing } from "../schema/harm.js";
@@ -65,6 +66,8 @@ function Form({ scope, found, onDone }) {
     <p class="actions">
       <button class="primary" disabled=${off || !changes.length || Object.keys(faults).length > 0}
         onClick=${() => setAsking(true)}>Change…</button>
+      ${changes.length > 0 && Object.keys(faults).length === 0 &&
+        html`<${CopyAs} what=${{ kind: "config", scope, body }} />`}
       <button disabled=${writing.busy || seen === null} onClick=${() => { setTexts({}); setSeen(null); }}>Undo</button>
       ${refusal && html`<span class="quiet">${refusal}</span>`}
     </p>

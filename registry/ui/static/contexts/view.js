@@ -5,7 +5,7 @@ import { Dialog } from "../components/dialog.js";
 import { Name } from "../components/name.js";
 import { Failure, Notice } from "../components/notice.js";
 import { Table } from "../components/table.js";
-import { count } from "../cluster/units.js";
+import { count, share } from "../cluster/units.js";
 import { useResource } from "../live/resources.js";
 import { resource } from "../live/store.js";
 import { plain } from "../names.js";
@@ -15,6 +15,7 @@ import { CONTEXTS } from "../schema/resources.js";
 import { scopeOf } from "../schema/scopes.js";
 import { GuardedButton } from "../session/guarded.js";
 import { usePermitted } from "../session/permitted.js";
+import { Release } from "./release.js";
 
 const LIMIT = 1000;
 const IDS = resource("ids of contexts", (signal) => get("/admin/ids", { query: { limit: LIMIT }, signal }),
@@ -25,6 +26,7 @@ export default function Contexts() {
   const isAdmin = usePermitted()("admin") === "";
   const ids = useResource(isAdmin ? IDS : null);
   const [doomed, setDoomed] = useState(null);
+  const [releasing, setReleasing] = useState(null);
   return html`<div class="members">
     <h1>Contexts</h1>
     <p class="quiet">A context is a namespace for subjects and ids. It exists from its first subject on.</p>
@@ -35,16 +37,18 @@ export default function Contexts() {
         const known = new Map((ids.value ?? []).map((each) => [each.context, each]));
         const rows = all.map((context) => ({ context, ...known.get(context) }));
         return html`
-          <${Table} caption="Contexts" columns=${columns(isAdmin, setDoomed)} rows=${rows}
+          <${Table} caption="Contexts" columns=${columns(isAdmin, setDoomed, setReleasing)} rows=${rows}
             rowKey=${({ context }) => context} />
           ${names.length >= LIMIT && html`<p class="quiet">Only the first ${count(LIMIT)} are listed.</p>`}`;
       }}
     <//>
     ${doomed && html`<${Deletion} context=${doomed} onClose=${() => setDoomed(null)}
-      onDone=${() => { setDoomed(null); contexts.reload(); }} />`}</div>`;
+      onDone=${() => { setDoomed(null); contexts.reload(); }} />`}
+    ${releasing && html`<${Release} entry=${releasing} onClose=${() => setReleasing(null)}
+      onDone=${() => { setReleasing(null); ids.reload(); }} />`}</div>`;
 }
 
-function columns(isAdmin, onDelete) {
+function columns(isAdmin, onDelete, onRelease) {
   const scope = (context) => (context === "." ? "" : scopeOf(context));
   return [
     { id: "context", title: "Context", cell: ({ context }) => (context === "."
@@ -57,11 +61,15 @@ function columns(isAdmin, onDelete) {
     ...(isAdmin ? [
       { id: "highest", title: "Highest id", numeric: true, cell: ({ highest }) => count(highest ?? 0) },
       { id: "used", title: "Ids used", numeric: true, wide: true,
-        cell: ({ used }) => `${((used ?? 0) * 100).toPrecision(2)} %` },
+        cell: ({ used }) => share(used ?? 0) },
       { id: "free", title: "Free ranges", numeric: true, wide: true, cell: ({ free }) => count(free?.length ?? 0) },
     ] : []),
-    { id: "delete", title: html`<span class="unseen">Actions</span>`, cell: ({ context }) => context !== "." && html`
-      <${DeleteButton} context=${context} onDelete=${onDelete} />` },
+    { id: "delete", title: html`<span class="unseen">Actions</span>`, cell: (entry) => html`
+      <span class="row-actions">
+        ${isAdmin && entry.highest !== undefined && html`<button class="small" onClick=${() => onRelease(entry)}
+          aria-label=${`Release ids of the context ${plain(entry.context)}`}>Release ids…</button>`}
+        ${entry.context !== "." && html`<${DeleteButton} context=${entry.context} onDelete=${onDelete} />`}
+      </span>` },
   ];
 }
 
@@ -98,6 +106,6 @@ function Deletion({ context, onClose, onDone }) {
       ${held.value && html`<${Notice} kind="warning" title="It cannot be deleted yet">
         <p>It has <a href=${`#${to("/subjects", { context, deleted: "with" })}`}>subjects</a>.</p><//>`}
       ${error && (error.status === 422 ? html`<${Notice} kind="warning" title="It cannot be deleted">
-        <p>${error.message}</p><//>` : html`<${Failure} error=${error} />`)}
+        <p>${plain(error.message)}</p><//>` : html`<${Failure} error=${error} />`)}
     <//>`;
 }

@@ -44,7 +44,8 @@ function segment(value) {
 
 /**
  * Returns the texts for what a page shows: [{ id, label, text }]. what: { kind, … } with kind "version" (subject,
- * version), "id" (id, context) or "draft" (subject, body: of a registration); registry: its URL.
+ * version), "id" (id, context), "draft" (subject, body: of a registration), "config" or "mode" (scope as /scopes names
+ * it, body: of the change) or "deletion" (subject, version: null for all, permanent); registry: its URL.
  */
 export function textsOf(what, registry) {
   return TEXTS[what.kind](what, registry).filter(({ text }) => text !== null);
@@ -79,11 +80,83 @@ print(found.schema_id, found.schema.schema_str)`, fullUrl),
     ];
   },
   draft: ({ subject, body }, registry) => [
-    curl(`curl -s -X POST -H 'Content-Type: application/json' -d ${word(JSON.stringify(body))} \\
-  ${word(`${registry}/subjects/${segment(subject)}/versions`)}`),
+    curl(sent("POST", `${registry}/subjects/${segment(subject)}/versions`, body)),
     command(draftCommand(subject, body, registry)),
+    ...draftPrograms(subject, body, registry),
   ],
+  config: ({ scope, body }, registry) => [
+    curl(sent("PUT", `${registry}/config${scope && `/${segment(scope)}`}`, body)),
+    command(configCommand(scope, body, registry)),
+  ],
+  mode: ({ scope, body }, registry) => [
+    curl(sent("PUT", `${registry}/mode${scope && `/${segment(scope)}`}`, body)),
+    command(`registrar mode set ${word(body.mode)}${scope && ` ${word(scope)}`} --url ${word(registry)}`),
+  ],
+  deletion: ({ subject, version, permanent }, registry) => {
+    const [name, fullName] = [literal(subject), literal(subject, true)];
+    const where = `${registry}/subjects/${segment(subject)}${version === null ? "" : `/versions/${version}`}`;
+    const meant = version === null ? subject : `${subject}:${version}`;
+    const [more, moreOfPython] = permanent ? [", true", ", permanent=True"] : ["", ""];
+    return [
+      curl(`curl -s -X DELETE ${word(`${where}${permanent ? "?permanent=true" : ""}`)}`),
+      command(`registrar delete ${word(meant)}${permanent ? " --permanent" : ""} --url ${word(registry)}`),
+      python(version === null ? `print(client.delete_subject(${fullName}${moreOfPython}))`
+        : `print(client.delete_version(${fullName}, ${version}${moreOfPython}))`, literal(registry, true)),
+      javascript(version === null ? `  console.log(await client.deleteSubject(${name}${more}));`
+        : `  console.log(await client.deleteSubjectVersion(${name}, ${version}${more}));`, literal(registry)),
+    ];
+  },
 };
+
+/** A command that sends a body as JSON. */
+function sent(method, url, body) {
+  return `curl -s -X ${method} -H 'Content-Type: application/json' -d ${word(JSON.stringify(body))} \\
+  ${word(url)}`;
+}
+
+function configCommand(scope, body, registry) {
+  const rest = `${scope && ` ${word(scope)}`} --url ${word(registry)}`;
+  const { compatibility, ...others } = body;
+  if (typeof compatibility === "string" && Object.keys(others).length === 0) {
+    return `registrar config set${scope && ` ${word(scope)}`} --level ${word(compatibility)} --url ${word(registry)}`;
+  }
+  return `printf %s ${word(JSON.stringify(body))} |
+  registrar config set --from -${rest}`;
+}
+
+// Clients take metadata and rules as objects of their own, so drafts with them are left to curl.
+function draftPrograms(subject, { schema, schemaType, references = [], metadata, ruleSet }, registry) {
+  if (metadata || ruleSet) return [];
+  const [url, name, text] = [literal(registry), literal(subject), literal(schema)];
+  const [fullUrl, fullName, fullText] = [literal(registry, true), literal(subject, true), literal(schema, true)];
+  const listed = (made) => references.map((each) => made(each)).join(", ");
+  const ofPython = listed((each) =>
+    `SchemaReference(${literal(each.name, true)}, ${literal(each.subject, true)}, ${each.version})`);
+  const ofGo = listed((each) => `{Name: ${literal(each.name, true)}, Subject: ${literal(each.subject, true)}, `
+    + `Version: ${each.version}}`);
+  const ofJavaScript = listed((each) =>
+    `{ name: ${literal(each.name)}, subject: ${literal(each.subject)}, version: ${each.version} }`);
+  return [
+    python(`schema = Schema(${fullText}, ${literal(schemaType)}${ofPython && `, [${ofPython}]`})
+print(client.register_schema(${fullName}, schema))`, fullUrl,
+    ofPython ? "Schema, SchemaReference, SchemaRegistryClient" : "Schema, SchemaRegistryClient"),
+    go(`	made, err := client.CreateSchema(context.Background(), ${fullName}, sr.Schema{
+		Schema: ${fullText},
+		Type:   sr.${GO_TYPES[schemaType]},${ofGo && `
+		References: []sr.SchemaReference{${ofGo}},`}
+	})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(made.ID)`, fullUrl),
+    javascript(`  const schema = ${text};
+  console.log(await client.register(${name}, {
+    schema, schemaType: ${literal(schemaType)}, references: [${ofJavaScript}],
+  }));`, url),
+  ];
+}
+
+const GO_TYPES = { AVRO: "TypeAvro", JSON: "TypeJSON", PROTOBUF: "TypeProtobuf" };
 
 function draftCommand(subject, { schema, schemaType, references = [], metadata, ruleSet }, registry) {
   if (metadata || ruleSet) return null; // they need files of their own
@@ -113,8 +186,8 @@ ${body}
 }` };
 }
 
-function python(body, url) {
-  return { id: "python", label: "Python", text: `from confluent_kafka.schema_registry import SchemaRegistryClient
+function python(body, url, imported = "SchemaRegistryClient") {
+  return { id: "python", label: "Python", text: `from confluent_kafka.schema_registry import ${imported}
 
 client = SchemaRegistryClient({"url": ${url}})
 ${body}` };

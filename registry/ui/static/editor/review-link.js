@@ -1,4 +1,5 @@
 // A link with a draft, for a colleague to look at and register; and the banner over a draft that came so.
+import { plain } from "../names.js";
 import { html, useState } from "../vendor.js";
 import { CopyButton } from "../components/copy-button.js";
 import { Dialog } from "../components/dialog.js";
@@ -27,7 +28,7 @@ export function ReviewLink({ draft, base, verdict }) {
     <button type="button" disabled=${busy} onClick=${make}>Ask for a review…</button>
     ${(link || error) && html`
       <${Dialog} title="Ask for a review" onClose=${() => setState({})}>
-        ${error ? html`<p>${error.message}.</p>` : html`
+        ${error ? html`<p>${plain(error.message)}.</p>` : html`
           <p>The link holds the draft itself: nothing is stored on the server. A colleague who opens it sees the
             verdicts of that moment, and can register the draft if they have the permission.</p>
           <p><label>Link <input class="full" readonly value=${link}

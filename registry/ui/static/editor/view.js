@@ -1,4 +1,5 @@
 // Try: an editor that checks a schema while one types, and registers it.
+import { plain } from "../names.js";
 import { html, useEffect, useMemo, useRef, useState } from "../vendor.js";
 import { ApiError } from "../api.js";
 import { Dialog } from "../components/dialog.js";
@@ -90,7 +91,7 @@ function Place({ drafts, query, onChange, onAgain }) {
     ${review && start.value &&
       html`<${ReviewBanner} verdict=${start.value.verdict} onLeave=${() => navigate(to("/try", { subject }))} />`}
     ${review && start.error?.status === 0 && start.error.kind === "refused"
-      ? html`<${Notice} kind="error" title="This link cannot be opened"><p>${start.error.message}</p><//>`
+      ? html`<${Notice} kind="error" title="This link cannot be opened"><p>${plain(start.error.message)}</p><//>`
       : html`<${Loaded} of=${ready ? start : target} what="the schema">
       ${(draft) => html`<${Draft} start=${draft} drafts=${drafts} query=${query} onChange=${onChange}
         onAgain=${onAgain} />`}
@@ -227,8 +228,6 @@ function useKept(drafts, subject, written, begun) {
     }
   };
   useEffect(() => {
-    // The first change at once: if it cannot be kept, that is said before the page is left.
-    if (stamps.current.subject !== subject || stamps.current.written === undefined) save.current();
     const timer = setTimeout(() => save.current(), SAVE_MS);
     return () => clearTimeout(timer);
   }, [written, subject]);
@@ -258,7 +257,7 @@ function Kept({ keeping: { error, replace }, subject, onOpen }) {
   if (!error) return null;
   if (!error.taken) {
     return html`<${Notice} kind="warning" title="This draft is lost when you leave this page">
-      <p>The browser cannot keep it: ${error.message}. Register it, or copy its text.</p><//>`;
+      <p>The browser cannot keep it: ${plain(error.message)}. Register it, or copy its text.</p><//>`;
   }
   return html`
     <${Notice} kind="warning" title="There is another draft for this subject">
@@ -375,7 +374,8 @@ function Lint({ lint }) {
       <h2>Lint</h2>
       <ul>${lint.findings.map(({ severity, rule, path, message, fix }, index) => html`
         <li key=${index}><strong class=${severity === "error" ? "bad" : ""}>
-          ${severity}</strong> ${rule} at <${Name} plain text=${path} />: ${message}. <em>${fix}</em></li>`)}</ul>
+          ${severity}</strong> ${rule} at <${Name} plain text=${path} />: ${plain(message)}.${" "}
+          <em>${fix && plain(fix)}</em></li>`)}</ul>
     </section>`;
 }
 

@@ -5,9 +5,11 @@ import { Badge } from "../components/badge.js";
 import { Name } from "../components/name.js";
 import { Failure } from "../components/notice.js";
 import { usePolled } from "../live/polled.js";
+import { plain } from "../names.js";
 import { checksOf, worstOf } from "./health.js";
 
 const EVERY_MS = 10_000;
+const INSIDE = [403, 404]; // what proxies answer that keep `/admin` inside
 /** What administrators see of the registry, asked again and again: { cluster, metrics }. */
 export function usePolledState() {
   return usePolled(async (signal) => {
@@ -22,6 +24,10 @@ const WORDS = { good: "Healthy", warn: "Needs attention", bad: "Not healthy" };
 
 /** polled: what `usePolledState` returned. */
 export function Health({ polled: { data: state, error, again } }) {
+  if (error && INSIDE.includes(error.status)) {
+    return html`<${Readiness} />
+      <p class="quiet">The state of the nodes cannot be read from here: ${plain(error.message)}.</p>`;
+  }
   if (error) return html`<${Failure} error=${error} onRetry=${again} />`;
   if (state === null) return html`<p class="quiet" role="status">Checking…</p>`;
   const data = checksOf(state, Date.now());

@@ -2,7 +2,7 @@
 
 const PREFIX = "registrar.home.";
 const VISIT_MS = 30 * 60_000; // after this time without a look, the next one is another visit
-const SUBJECTS_MAX = 20;
+const SUBJECTS_MAX = 10;
 
 /**
  * Returns the visit that follows from the one stored: { since, last }. Both are { offset, time }: how far the user had

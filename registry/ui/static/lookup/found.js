@@ -30,8 +30,10 @@ export function Found({ found: { context, id, schema, uses, more } }) {
   const place = context === "." ? "" : html` in <${Name} plain text=${context} />`;
   return html`
     <section class="found" aria-label=${`Id ${id}${context === "." ? "" : ` in ${plain(context)}`}`}>
-      <h2>Id ${id}${place} <${Badge} tone="accent">${title}<//></h2>
-      <p><${CopyAs} small what=${{ kind: "id", id, context }} /></p>
+      <div class="text-head">
+        <h2>Id ${id}${place} <${Badge} tone="accent">${title}<//></h2>
+        <${CopyAs} small what=${{ kind: "id", id, context }} />
+      </div>
       ${schema.guid &&
         html`<p class="quiet">guid <code>
           ${schema.guid}</code> <${CopyButton} text=${schema.guid} label="Copy the guid" /></p>`}
@@ -41,7 +43,10 @@ export function Found({ found: { context, id, schema, uses, more } }) {
           rowKey=${({ subject, version }) => `${version} ${subject}`} />`
         : html`<p class="quiet">No version that you may read.</p>`}
       ${more && html`<p class="quiet">These are the first ${uses.length}.</p>`}
-      <h3>Schema <${CopyButton} text=${schema.schema} label="Copy the schema" /></h3>
+      <div class="text-head">
+        <h3>Schema</h3>
+        <${CopyButton} text=${schema.schema} label="Copy the schema" />
+      </div>
       <${Text} text=${schema.schema} type=${name} id=${id} />
     </section>`;
 }

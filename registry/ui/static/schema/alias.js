@@ -1,4 +1,5 @@
 // The alias of a subject: another subject that answers for its name.
+import { plain } from "../names.js";
 import { html, useState } from "../vendor.js";
 import { path, send } from "../api.js";
 import { Name } from "../components/name.js";
@@ -39,7 +40,7 @@ export function Alias({ subject, found, reason, onDone }) {
         <button class="primary" disabled=${off || writing.busy || typed === stored || typed === subject}>
           ${typed || !stored ? "Set" : "Remove"}</button>
       </form>
-      ${reason && html`<p class="quiet">${reason}</p>`}
+      ${reason && html`<p class="quiet">${plain(reason)}</p>`}
       <p role="status">${writing.done ? "Changed." : ""}</p>
       ${writing.error && html`<${Failure} error=${writing.error} />`}
       ${asking && html`

@@ -6,7 +6,6 @@ import { Failure, Notice } from "../components/notice.js";
 import { SubjectField } from "../editor/subject-field.js";
 import { packed, unpacked } from "../editor/review.js";
 import { formatOf, formats } from "../formats.js";
-import { useReload } from "../live/feed.js";
 import { plain } from "../names.js";
 import { Compare, Pair } from "./compare.js";
 import { Loaded, useLoaded } from "./loading.js";
@@ -69,8 +68,6 @@ function OtherVersion({ subject, number, version, shown, onNumber }) {
     [version.subject, version.version, number, shown.swap]);
   const last = useRef(null); // the choice stays while another version is loaded
   last.current = compared.value ?? last.current;
-  useReload((event) => [subject, last.current?.old.subject, last.current?.new.subject].includes(event.subject ?? null),
-    compared.reload);
   if (compared.error?.code === NO_SUBJECT) {
     return html`<p role="status">There is no subject <${Name} text=${subject} />.</p>`;
   }
@@ -103,7 +100,8 @@ function offered(newest, chosen) {
 function Pasted({ version, text, shown, onChange }) {
   const found = useLoaded(async () => (text ? unpacked(text) : null), [text]);
   return html`
-    ${found.error ? html`<${Notice} kind="error" title="This link cannot be opened"><p>${found.error.message}</p><//>`
+    ${found.error
+      ? html`<${Notice} kind="error" title="This link cannot be opened"><p>${plain(found.error.message)}</p><//>`
       : html`<${Loaded} of=${found} what="the text">
         ${(given) => html`<${PastedText} key=${text} version=${version} given=${given} shown=${shown}
           onChange=${onChange} />`}

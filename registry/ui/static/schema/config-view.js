@@ -1,6 +1,7 @@
 // Config and mode of the top level, of all contexts, or of one context.
 import { html, useId } from "../vendor.js";
 import { useResource } from "../live/resources.js";
+import { plain } from "../names.js";
 import { useMoment } from "../moment/moment.js";
 import { navigate, to } from "../router.js";
 import { History } from "./history.js";
@@ -10,6 +11,7 @@ import { labelOf, scopeOf } from "./scopes.js";
 import { PastSettings } from "./past-settings.js";
 import { Settings } from "./settings.js";
 
+const wordsOf = (scope) => (scope === "" || scope.endsWith(":") ? labelOf(scope) : plain(scope));
 const WIDEST = ["", ":.__GLOBAL:"];
 
 /** query: scope, as /scopes names it. */
@@ -27,7 +29,7 @@ export default function ConfigView({ query: { scope = "" } }) {
             <label for=${id}>Scope</label>${" "}
             <select id=${id} value=${scope}
               onChange=${(event) => navigate(to("/config", { scope: event.target.value }), { replace: true })}>
-              ${scopes.map((each) => html`<option key=${each} value=${each}>${labelOf(each)}</option>`)}
+              ${scopes.map((each) => html`<option key=${each} value=${each}>${wordsOf(each)}</option>`)}
             </select>
           </p>`;
       }}

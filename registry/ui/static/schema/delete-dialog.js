@@ -4,6 +4,7 @@ import { getWithTag, path, send } from "../api.js";
 import { Dialog } from "../components/dialog.js";
 import { Name } from "../components/name.js";
 import { Failure, Notice } from "../components/notice.js";
+import { CopyAs } from "../copy-as/copy-as.js";
 import { href } from "../router.js";
 import { consequencesOf } from "./deletion.js";
 import { Loaded, useLoaded } from "./loading.js";
@@ -56,6 +57,7 @@ export function DeleteDialog({ subject, number, versions, associated, onClose, o
         <p><label>To confirm, type <${Name} plain text=${name} />
           <input class="full" autocomplete="off" spellcheck="false" value=${typed}
             onInput=${(event) => setTyped(event.target.value)} /></label></p>`}
+      <p><${CopyAs} small what=${{ kind: "deletion", subject, version: number, permanent }} /></p>
       ${writing.error && html`<${Failure} error=${writing.error} />`}
       <${Overtaken} subject=${subject} writing=${writing} />
     <//>`;

@@ -1,4 +1,5 @@
 // What a comparison found: the verdict at each level, and every change with what would pass.
+import { plain } from "../names.js";
 import { html, useState } from "../vendor.js";
 import { Badge } from "../components/badge.js";
 import { Name } from "../components/name.js";
@@ -61,8 +62,8 @@ function Change({ change, onGo }) {
         ${version !== null && html`<span class="quiet">compared with version ${version}</span>`}
         ${onGo && html`<button class="plain small" onClick=${() => onGo(change)}>Go there</button>`}
       </p>
-      ${old !== null && html`<p class="part"><span class="quiet">old</span> <code>${old}</code></p>`}
-      ${fresh !== null && html`<p class="part"><span class="quiet">new</span> <code>${fresh}</code></p>`}
+      ${old !== null && html`<p class="part"><span class="quiet">old</span> <code>${plain(old)}</code></p>`}
+      ${fresh !== null && html`<p class="part"><span class="quiet">new</span> <code>${plain(fresh)}</code></p>`}
       <ul>${findings.map((each, index) => html`<${Finding} key=${index} finding=${each} />`)}</ul>
     </li>`;
 }
@@ -72,7 +73,7 @@ function Finding({ finding: { type, direction, compatible, fix, reason } }) {
     <li>
       <span class=${compatible ? "good" : "bad"}>${compatible ? "✓" : "✗"}</span>${" "}
       ${[DIRECTIONS[direction], !compatible && worded(type)].filter(Boolean).join(": ")}
-      ${reason && html`<p class="reason">${reason}</p>`}
-      ${fix && html`<p class="fix"><strong>Fix:</strong> ${fix}</p>`}
+      ${reason && html`<p class="reason">${plain(reason)}</p>`}
+      ${fix && html`<p class="fix"><strong>Fix:</strong> ${plain(fix)}</p>`}
     </li>`;
 }

@@ -1,4 +1,5 @@
 // Why a moment of the past cannot be shown, and what to do.
+import { plain } from "../names.js";
 import { html } from "../vendor.js";
 import { Failure, Notice } from "../components/notice.js";
 import { to } from "../router.js";
@@ -9,7 +10,7 @@ const NOT_FOUND = 404;
 /** error: of a request as of an offset; query: of the page. */
 export function Refused({ error, subject, query, onRetry }) {
   if (error.status === NOT_FOUND) {
-    return html`<${Notice} kind="empty" title="It did not exist at that time"><p>${error.message}</p><//>`;
+    return html`<${Notice} kind="empty" title="It did not exist at that time"><p>${plain(error.message)}</p><//>`;
   }
   if (error.status !== GONE) return html`<${Failure} error=${error} onRetry=${onRetry} />`;
   const [, oldest] = /available offset: (\d+)/.exec(error.message) ?? [];
@@ -23,6 +24,6 @@ export function Refused({ error, subject, query, onRetry }) {
       </p>
       <p>To look back further in the future, an administrator can delay compaction, or take snapshots more often and
         keep more of them.</p>
-      <p class="quiet">${error.message}</p>
+      <p class="quiet">${plain(error.message)}</p>
     <//>`;
 }

@@ -1,9 +1,12 @@
 // Config and mode of a subject, a context or the top level: what is in force, where it comes from, and how to change
 // it.
+import { plain } from "../names.js";
 import { html, useState } from "../vendor.js";
 import { path, send } from "../api.js";
 import { Badge } from "../components/badge.js";
+import { Name } from "../components/name.js";
 import { Failure } from "../components/notice.js";
+import { CopyAs } from "../copy-as/copy-as.js";
 import { useResource } from "../live/resources.js";
 import { to } from "../router.js";
 import { usePermitted } from "../session/permitted.js";
@@ -124,8 +127,9 @@ function Setting({ title, what, subject, found, reason, onDone }) {
         <button class="primary" disabled=${off || writing.busy || chosen === own}>Set</button>
         <button type="button" disabled=${off || writing.busy || own === null}
           onClick=${remove}>Remove and inherit</button>
+        <${CopyAs} small what=${{ kind: kind.what, scope: subject, body: kind.body(chosen) }} />
       </form>
-      ${reason && html`<p class="quiet">${reason}</p>`}
+      ${reason && html`<p class="quiet">${plain(reason)}</p>`}
       <p role="status">${writing.done ? "Changed." : ""}</p>
       ${writing.error && html`<${Failure} error=${writing.error} />`}
       ${asking && html`
@@ -175,7 +179,8 @@ export function Rest({ config, origins = {}, alias: withAlias = false }) {
       <dl class="facts">
         ${Object.entries(rest)
           .map(([name, value]) =>
-            html`<dt key=${name}>${name}</dt><dd><code class="wrap">
-              ${typeof value === "string" ? value : JSON.stringify(value)}</code>${origin(name)}</dd>`)}</dl>
+            html`<dt key=${name}>${name}</dt><dd>
+              <${Name} plain text=${typeof value === "string" ? value : JSON.stringify(value)} />
+              ${origin(name)}</dd>`)}</dl>
     </section>`;
 }

@@ -1,4 +1,5 @@
 // Downloads schemas as an archive that `registrar upload` and the page Upload read.
+import { plain } from "../names.js";
 import { html, useEffect, useRef, useState } from "../vendor.js";
 import { pages, request } from "../api.js";
 import { Planning } from "../bulk/plan.js";
@@ -58,7 +59,7 @@ export function Download({ query, onChange }) {
     ${progress !== undefined && html`<${Planning} text=${progress} title="Making the archive…" onCancel=${cancel} />`}
     ${done && html`<p role="status">${count(done.versions)} versions, ${bytes(done.blob.size)}.${done.cut
       ? " There are more than one archive holds: narrow the prefix, or use the command line." : ""}</p>`}
-    ${error && (error.kind ? html`<${Failure} error=${error} />` : html`<p role="alert">${error.message}.</p>`)}
+    ${error && (error.kind ? html`<${Failure} error=${error} />` : html`<p role="alert">${plain(error.message)}.</p>`)}
     ${!isAdmin && html`<p class="quiet">Configs and modes are left out: reading all of them requires admin.</p>`}
     <p class="command quiet">On the command line, without limits: <code class="wrap">${command}</code>
       ${" "}<${CopyButton} text=${command} label="Copy the command" /></p>`;

@@ -1,4 +1,5 @@
 // Uploads files, a folder or an archive of schemas: first a plan, then what of it the user wants.
+import { plain } from "../names.js";
 import { html, useEffect, useRef, useState } from "../vendor.js";
 import { Plan, Planning } from "../bulk/plan.js";
 import { Failure, Notice } from "../components/notice.js";
@@ -58,7 +59,7 @@ export function Upload() {
     </form>
     ${progress !== undefined && html`<${Planning} text=${progress} onCancel=${cancel} />`}
     ${error && (error.kind ? html`<${Failure} error=${error} />`
-      : html`<${Notice} kind="error" title="These files cannot be uploaded"><p>${error.message}.</p><//>`)}
+      : html`<${Notice} kind="error" title="These files cannot be uploaded"><p>${plain(error.message)}.</p><//>`)}
     ${manifest && html`<${Notice} kind="warning" title="This folder has a manifest">
       <p>What ${MANIFEST} says of references, metadata and configs is read by the command line only: <code>registrar
         apply</code> or <code>registrar upload</code>.</p><//>`}

@@ -34,7 +34,7 @@ export class Upload {
     try {
       if (this.#tags.get(subject) === null) {
         const { valid, message } = await send("POST", "/schemas/lint", { query: { subject }, body, signal });
-        return valid ? made(REGISTER, "a new subject") : made(KEEP, `not valid: ${message}`);
+        return valid ? made(REGISTER, "a new subject") : made(KEEP, `not valid: ${plain(message)}`);
       }
       const there = await registered(subject, body, signal);
       if (there !== null) {

@@ -19,8 +19,8 @@ const COLUMNS = [
   { id: "versions", title: "Versions",
     cell: ({ versions }) => versions.map(({ version }) => version ?? "none named").join(", ") },
   { id: "requests", title: "Requests", numeric: true, cell: ({ requests }) => count(requests) },
-  { id: "first", title: "First", wide: true, cell: ({ first }) => first },
-  { id: "last", title: "Last", cell: ({ last }) => last },
+  { id: "first", title: "First", wide: true, cell: ({ first }) => html`<time>${first}</time>` },
+  { id: "last", title: "Last", cell: ({ last }) => html`<time>${last}</time>` },
 ];
 
 /** version: its number, with requests that name no version; undefined: all. */

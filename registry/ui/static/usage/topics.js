@@ -1,9 +1,14 @@
 // What the census read, and what nobody can explain: unknown ids, messages without a schema, topics without a subject.
-import { html } from "../vendor.js";
+import { html, useState } from "../vendor.js";
+import { path, request } from "../api.js";
 import { Badge } from "../components/badge.js";
+import { Dialog } from "../components/dialog.js";
 import { Name } from "../components/name.js";
+import { Failure } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { count } from "../cluster/units.js";
+import { plain } from "../names.js";
+import { GuardedButton } from "../session/guarded.js";
 import { ListingEnd, useListing } from "./listing.js";
 import { SchemaLink, USE_COLUMNS } from "./uses.js";
 
@@ -12,12 +17,45 @@ const USES_SHOWN = 20;
 
 export function Sources() {
   const listing = useListing("/usage/sources", {}, { size: SOURCES_PAGE });
+  const [gone, setGone] = useState(null);
   return html`
     <p>Topics, and columns of files, with the schemas that their messages name.</p>
-    ${listing.rows.length > 0 && html`<${Table} caption="Sources" columns=${SOURCE_COLUMNS} rows=${listing.rows}
+    ${listing.rows.length > 0 && html`<${Table} caption="Sources" columns=${sourceColumns(setGone)}
+      rows=${listing.rows}
       rowKey=${({ source }) => source} />`}
-    <${ListingEnd} listing=${listing} what="sources" />`;
+    <${ListingEnd} listing=${listing} what="sources" />
+    ${gone && html`<${Removal} source=${gone} onClose=${() => setGone(null)}
+      onDone=${() => { setGone(null); listing.again(); }} />`}`;
 }
+
+function Removal({ source, onClose, onDone }) {
+  const [{ busy, error }, setState] = useState({});
+  const run = async () => {
+    setState({ busy: true });
+    try {
+      await request("DELETE", path`/usage/sources/${source}`);
+      onDone();
+    } catch (failure) {
+      setState({ error: failure });
+    }
+  };
+  return html`
+    <${Dialog} title="Remove this source?" onClose=${onClose}
+      footer=${html`<button onClick=${onClose}>Keep it</button>
+        <button class="danger" disabled=${busy} onClick=${run}>Remove it</button>`}>
+      <p><${Name} plain text=${source} /></p>
+      <p>Remove a topic that does not exist any more: what it used no longer counts as used. The next census that reads
+        it lists it again.</p>
+      ${error && html`<${Failure} error=${error} />`}
+    <//>`;
+}
+
+const sourceColumns = (onRemove) => [
+  ...SOURCE_COLUMNS,
+  { id: "remove", title: html`<span class="unseen">Actions</span>`, cell: ({ source }) => html`
+    <${GuardedButton} needs="admin" class="danger small" onClick=${() => onRemove(source)}
+      aria-label=${`Remove the source ${plain(source)}`}>Remove…<//>` },
+];
 
 const SOURCE_COLUMNS = [
   { id: "source", title: "Source", cell: ({ source }) => html`<${Name} plain text=${source} />` },

@@ -1,4 +1,5 @@
 // Webhooks: how their deliveries go, with buttons to register, test, move, renew and delete one.
+import { plain } from "../names.js";
 import { html, useState } from "../vendor.js";
 import { get, path, submit } from "../api.js";
 import { Badge } from "../components/badge.js";
@@ -89,7 +90,7 @@ function State({ webhook: { state, reason, lastError, nextAttempt, lastDelivered
     <${Badge} tone=${TONES[state] ?? "plain"}>${state}<//>
     ${lastError && html`<p class="quiet text">${lastError}${failures > 1 ? ` (${count(failures)} times)` : ""}${
       nextAttempt ? `; next attempt ${moment(nextAttempt)}` : ""}</p>`}
-    ${reason && html`<p class="quiet text">${reason}</p>`}
+    ${reason && html`<p class="quiet text">${plain(reason)}</p>`}
     ${lastDelivered > 0 && html`<p class="quiet">last delivery ${moment(lastDelivered)}</p>`}
     ${missed > 0 && html`<p><${Badge} tone="bad">missed ${count(missed)} records<//></p>`}`;
 }

@@ -1,0 +1,40 @@
+// Releases reserved ids that no version has, so that new schemas can get them.
+import { html, useState } from "../vendor.js";
+import { send } from "../api.js";
+import { Dialog } from "../components/dialog.js";
+import { Name } from "../components/name.js";
+import { Failure } from "../components/notice.js";
+import { count } from "../cluster/units.js";
+
+const ID_MAX = 2_147_483_647;
+
+/** entry: { context, highest, reserved } of GET /admin/ids. onDone() after the release. */
+export function Release({ entry: { context, highest, reserved }, onClose, onDone }) {
+  const [from, setFrom] = useState(String(Math.min(ID_MAX, highest + 1)));
+  const [to, setTo] = useState(String(ID_MAX));
+  const [{ busy, error }, setState] = useState({});
+  const [first, last] = [Number(from), Number(to)];
+  const isRange = Number.isInteger(first) && Number.isInteger(last) && first >= 1 && first <= last && last <= ID_MAX;
+  const run = async () => {
+    setState({ busy: true });
+    try {
+      await send("POST", "/admin/ids/release", { body: { context, from: first, to: last } });
+      onDone();
+    } catch (failure) {
+      setState({ error: failure });
+    }
+  };
+  const field = (label, value, change) => html`<label>${label} <input inputmode="numeric" value=${value}
+    onInput=${(event) => change(event.currentTarget.value)} /></label>`;
+  return html`
+    <${Dialog} title="Release reserved ids?" onClose=${onClose}
+      footer=${html`<button onClick=${onClose}>Keep them</button>
+        <button class="danger" disabled=${busy || !isRange} onClick=${run}>Release them</button>`}>
+      <p>Context ${context === "." ? "default" : html`<${Name} plain text=${context} />`}: versions have ids up to
+        ${" "}${count(highest)}, and ids up to ${count(reserved)} are reserved.</p>
+      <div class="stack">${field("From", from, setFrom)}${field("To", to, setTo)}</div>
+      <p>New schemas can then get ids that deleted versions had, so release only ids that no message uses any more. It
+        is refused while a version has one of them, also a soft-deleted one.</p>
+      ${error && html`<${Failure} error=${error} />`}
+    <//>`;
+}
