@@ -260,7 +260,7 @@ def test_a_subject_opens_with_where_it_is_used_who_asks_and_what_refers_to_it(
         "href", "#/usage/subjects/orders-value"
     )
     expect(short).to_contain_text(re.compile("3,000 messages: lonely, orders"))
-    expect(short).to_contain_text(re.compile("Last changeversion registered, "))
+    expect(short).to_contain_text(re.compile("Last change(version registered|mode set), "))
     expect(short).to_contain_text(re.compile(r"Asked for by(nobody|\d+ clients?, )"))
     expect(short).to_contain_text("Referenced bynothing")
     check_accessible(page)
