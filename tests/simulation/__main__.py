@@ -70,10 +70,11 @@ def main() -> int:
             print(f"wrong with --seed {seed} --rounds 1{' --model' * given.model}", flush=True)
             raise
     minutes = (time.monotonic() - began) / 60
-    simulated_s = sum(each.seconds for each in told)
+    simulated_s, quiet_s = sum(each.seconds for each in told), sum(each.quiet for each in told)
+    busy_h, quiet_h = (simulated_s - quiet_s) / 3600, quiet_s / 3600
     print(
         f"{len(told)} histories from seed {given.seed} on, {sum(each.acknowledged for each in told)} writes "
-        f"acknowledged, none lost: {simulated_s / 3600:.1f} simulated hours "
+        f"acknowledged, none lost: {busy_h:.1f} simulated hours with requests, {quiet_h:.1f} without "
         f"({simulated_s / _YEAR_S:.4f} years) in {minutes:.1f} minutes"
     )
     return 0

@@ -29,6 +29,8 @@ TOPIC = "schemas"
 PORT = 9092
 BROKERS = (1, 2, 3)
 SERVERS = ",".join(f"b{number}:{PORT}" for number in BROKERS)
+# After this many idle seconds the brokers close a connection.
+CONNECTION_IDLE_S = 20.0
 _CLUSTER = "simulated"
 _FUTURE_MS = 3_600_000
 # Longer than an append is in doubt: its batch must not be compacted before its sender has found it.
@@ -89,10 +91,15 @@ class _Poll(NamedTuple):
 class Brokers:
     """The Kafka cluster; ``partition`` decides what is appended."""
 
-    def __init__(self, world: World, partition: Partition, expiration_s: float) -> None:
+    def __init__(
+        self, world: World, partition: Partition, expiration_s: float, idle_s: float = CONNECTION_IDLE_S
+    ) -> None:
         self._world = world
         self.partition = partition
         self._expiration_s = expiration_s
+        self.idle_s = idle_s
+        # For how long at most polls are kept beyond their time.
+        self.late_polls_s = 0.0
         self.loop = SimulatedLoop(world, Process("network"))
         self.brokers = {number: Broker(number) for number in BROKERS}
         self.leader = BROKERS[0]
@@ -340,7 +347,8 @@ class Brokers:
             return
         self._poll_count += 1
         self._polls[self._poll_count] = poll
-        self.loop.call_later(wait_ms(request) / 1000, self._end_poll, self._poll_count)
+        kept_s = wait_ms(request) / 1000 + self.late_polls_s * self._world.chance.random()
+        self.loop.call_later(kept_s, self._end_poll, self._poll_count)
 
     def _end_poll(self, number: int) -> None:
         poll = self._polls.pop(number, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from registry.domain.commands import (
@@ -25,7 +26,6 @@ from .subjects import Ids, OwnSubject
 from .world import World
 
 _THINK_S = 0.6
-NIGHT_S_MAX = 1000.0
 
 
 class Client:
@@ -57,7 +57,7 @@ class Client:
         """Send requests until stopped."""
         while not self.stopped:
             self._world.sleep(self._world.chance.random() * _THINK_S)
-            self._world.until(lambda: not self._cluster.night, NIGHT_S_MAX)
+            self._world.until(lambda: not self._cluster.night, math.inf)
             index = self._world.chance.randrange(len(self._subjects))
             if self._world.likely(0.4):
                 self._read(self._subjects[index])

@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from election.contract import Identity
 from registry.domain.commands import (
@@ -30,12 +30,12 @@ from registry.node.replication.follower import Follower
 from registry.node.replication.log_match import Known, LogMatcher
 from registry.node.replication.read_barrier import ReadBarrier
 from registry.node.replication.reconnecting_log import ReconnectingLog
-from registry.node.write.loop import LoneAppends, WriteLoop
+from registry.node.write.loop import RENEW_S, LoneAppends, WriteLoop
 from registry.node.write.writer import Writer, Writing
 from registry.store.layout import StoreError
 
 from .authority import Authority, Elector
-from .brokers import Brokers
+from .brokers import CONNECTION_IDLE_S, Brokers
 from .connections import Line
 from .event_loop import SimulatedCondition, SimulatedLoopHost
 from .forwarding import REQUEST_S, Entrance, NodePort, Requests
@@ -52,7 +52,6 @@ from .world import Process, World
 if TYPE_CHECKING:
     from registry.store.lmdb import Store
 
-RENEW_S = 15.0
 FORGET_S = 60.0
 _RETRY_S = 0.25
 # As in registry/node/replication/loop.py.
@@ -60,6 +59,19 @@ _FOLLOW_AGAIN_S, _STUCK_S = 0.5, 10.0
 _ASK_S = 2.0
 _LONG_S = 1000.0
 _WRITING = Writing(Defaults(), id_batch=3, queue_max=50, timeout_s=REQUEST_S / 2)
+
+
+class Times(NamedTuple):
+    """Seconds after which an idle primary renews its fence, and brokers forget producers and connections."""
+
+    renew_s: float
+    forget_s: float
+    idle_s: float
+
+
+# So that much happens in a short history; and those of production.
+BRIEF = Times(15.0, FORGET_S, CONNECTION_IDLE_S)
+LASTING = Times(RENEW_S, 86_400.0, 600.0)
 
 
 class PausingRoleHolder(RoleHolder):
@@ -144,7 +156,7 @@ class Running:
             confirm=self._elector.confirm,
             claim=self._claim,
             fencing=lambda: self.log.fencing,
-            renew_s=RENEW_S,
+            renew_s=cluster.times.renew_s,
         )
         self._submit = self._loop_host.run(self._open_submit(), None)
         if cluster.brokers is not None:
@@ -411,9 +423,10 @@ class Node:
 class Cluster:
     """Some nodes, one partition, one election."""
 
-    def __init__(self, world: World, size: int, *, model: bool = False) -> None:
+    def __init__(self, world: World, size: int, *, model: bool = False, times: Times = BRIEF) -> None:
         """``model``: the nodes' logs are the model of the log, not the one of production."""
         self._world = world
+        self.times = times
         # The digests of all stores by offset.
         self._witness: dict[int, int] = {}
         # The receiver of a webhook, and the number of lives of all nodes.
@@ -426,11 +439,11 @@ class Cluster:
         self.partition = Partition(
             lambda: world.now,
             world.wall_ms,
-            forget_s=FORGET_S,
+            forget_s=times.forget_s,
             epochs_max=world.chance.choice((3, 6, 1000)),
             note=world.note,
         )
-        self.brokers = None if model else Brokers(world, self.partition, FORGET_S)
+        self.brokers = None if model else Brokers(world, self.partition, times.forget_s, times.idle_s)
         self.authority = Authority(world)
         self.peers = PeerNetwork(world)
         # The number of commands that each node remembers.

@@ -20,8 +20,6 @@ from .event_loop import let_pass
 from .world import Process, World
 
 LATE_S_MAX = 4.0
-# After this many idle seconds the broker closes a connection.
-CONNECTION_IDLE_S = 20.0
 _RETRANSMITS_S = 0.3
 # The time-out of the fetch loop's polls; other fetches do not wait as long.
 _LONG_POLL_MS = 500
@@ -99,7 +97,7 @@ class SimulatedConnection:
     def send(self, request: Any) -> Awaitable[Any]:
         answer: asyncio.Future[Any] = self._loop.create_future()
         world, network = self._world, self._network
-        if not self._open or world.now - self._used_at > CONNECTION_IDLE_S:
+        if not self._open or world.now - self._used_at > network.brokers.idle_s:
             self._open = False
             answer.set_exception(KafkaConnectionError("the connection is closed"))
             return answer

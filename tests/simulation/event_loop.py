@@ -14,7 +14,7 @@ from contextvars import Context
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
-from .world import Killed, Process, World
+from .world import Killed, Process, Task, World
 
 if TYPE_CHECKING:
     from .sockets import Endpoint
@@ -218,10 +218,14 @@ class SimulatedLoopHost:
 
 
 class SimulatedCondition:
-    """Stands for ``threading.Condition``: tasks do not interrupt each other, so nothing is locked."""
+    """Stands for ``threading.Condition``: tasks do not interrupt each other, so nothing is locked.
+
+    A task that waits looks at its predicate again only when it is notified, as a thread does.
+    """
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._waiting: dict[Task, None] = {}
 
     def __enter__(self) -> bool:
         return True
@@ -231,10 +235,17 @@ class SimulatedCondition:
 
     def wait_for(self, predicate: Callable[[], T], timeout: float | None = None) -> T:
         """Yield until the predicate is true."""
-        found: T = self._world.until(predicate, math.inf if timeout is None else timeout)
+        task = self._world.current
+        self._waiting[task] = None
+        try:
+            found: T = self._world.until(predicate, math.inf if timeout is None else timeout, looks=False)
+        finally:
+            del self._waiting[task]
         return found
 
-    def notify(self) -> None:
-        """Do nothing: predicates are looked at in every turn."""
+    def notify_all(self) -> None:
+        """Let the tasks that wait look at their predicates when this one yields."""
+        for task in self._waiting:
+            task.notified = True
 
-    notify_all = notify
+    notify = notify_all

@@ -24,7 +24,8 @@ from registry.log.contract import (
     Unreachable,
 )
 
-from .connections import CONNECTION_IDLE_S, LATE_S_MAX, Line
+from .brokers import CONNECTION_IDLE_S
+from .connections import LATE_S_MAX, Line
 from .partition import InvalidEpoch, OutOfSequence, Partition
 from .world import Process, World
 

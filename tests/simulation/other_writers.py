@@ -42,8 +42,8 @@ class OtherWriter:
         self._await_append = await_append
         self._made = 0
 
-    def run(self, over: Callable[[], bool]) -> None:
-        """Write again and again until it is ``over``."""
+    def run(self, over: Callable[[], bool], rests: Callable[[], bool]) -> None:
+        """Write again and again until it is ``over``, but not while it ``rests``."""
         chance = self._world.chance
         while True:
             self._world.sleep(chance.expovariate(1 / _PAUSE_S))
@@ -54,7 +54,7 @@ class OtherWriter:
                 self._world.sleep(chance.expovariate(1 / _MOMENT_S))
             if over():
                 return
-            if not self._brokers.deleted:
+            if not self._brokers.deleted and not rests():
                 self._brokers.append_unclaimed([entry])
 
     def _version(self) -> Entry:
@@ -102,6 +102,12 @@ def version_in(record: Record | Entry) -> dict[str, Any] | None:
         return None
     value: dict[str, Any] = orjson.loads(record.value)
     return value if "id" in value else None
+
+
+def registered_in(found: Iterable[Record]) -> dict[str, int]:
+    """Return the schemas of all versions, each with its id."""
+    known = (version_in(each) for each in found)
+    return {each["schema"]: each["id"] for each in known if each is not None}
 
 
 def texts_of(schema_id: int, found: Iterable[Record]) -> list[str]:

@@ -57,6 +57,10 @@ class Task:
         self.process = process
         self.wakes_at = world.now
         self.waits_for: Callable[[], Any] | None = None
+        # False once ``waits_for`` was false, until somebody says that it may have changed ...
+        self.notified = False
+        # ... unless nobody does: then it is looked at in every turn.
+        self.looks = False
         self._run = run
         self.greenlet = greenlet(self._whole, parent=world.loop)
         self.ended = False
@@ -69,6 +73,12 @@ class Task:
             pass
         finally:
             self.ended = True
+
+    def sees_its_condition(self) -> bool:
+        """Return true if what it waits for is true by now."""
+        found = self.waits_for is not None and bool(self.waits_for())
+        self.notified = found or self.looks
+        return found
 
 
 class World:
@@ -113,18 +123,28 @@ class World:
         """Yield for at least this long."""
         self.until(None, seconds)
 
-    def until(self, condition: Callable[[], Any] | None, timeout_s: float) -> Any:
-        """Yield until the condition is true; return its last value, false if the time was up."""
+    def until(self, condition: Callable[[], Any] | None, timeout_s: float, *, looks: bool = True) -> Any:
+        """Yield until the condition is true; return its last value, false if the time was up.
+
+        Unless the task ``looks`` by itself, the condition is looked at again only after it was notified.
+        """
         task = self._current
         assert task is not None, "only a task may wait"
         assert asyncio._get_running_loop() is None, "an event loop does not wait in a callback"
         if not task.process.dead:
             task.wakes_at = self.now + timeout_s
-            task.waits_for = condition
+            task.waits_for, task.notified = condition, condition is not None
+            task.looks = looks and task.notified
             self.loop.switch()
         if task.process.dead:
             raise Killed
         return condition() if condition is not None else None
+
+    @property
+    def current(self) -> Task:
+        """The task that runs now."""
+        assert self._current is not None, "no task runs"
+        return self._current
 
     def kill(self, process: Process) -> None:
         """End the process: nothing of it continues, except for Python's unwinding."""
@@ -162,7 +182,7 @@ class World:
                 return [task]
             if not process.frozen:
                 wakes_at = task.wakes_at
-                if wakes_at <= now or ((waits_for := task.waits_for) is not None and waits_for()):
+                if wakes_at <= now or (task.notified and task.sees_its_condition()):
                     ready.append(task)
                 elif wakes_at < earliest:
                     earliest = wakes_at
