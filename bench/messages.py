@@ -95,7 +95,10 @@ def main() -> None:
         server = Server(folder / "registry").wait()
         stack.callback(server.stop)
         jars = map(str, connector_jars())
-        options = {"spark.driver.extraJavaOptions": "-Duser.timezone=UTC", "spark.driver.memory": "2g"}
+        options = {
+            "spark.driver.extraJavaOptions": "-Duser.timezone=UTC", "spark.driver.memory": "2g",
+            "spark.ui.showConsoleProgress": "false",
+        }  # fmt: skip
         spark = stack.enter_context(session(f"local[{given.tasks}]", *jars, **options))
         jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 (there is no other way)
         java: int = jvm.java.lang.ProcessHandle.current().pid()

@@ -63,6 +63,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--registry", metavar="URL", help="try the clients against the server at URL instead of ours"
     )
+    parser.addoption(
+        "--census-messages", type=int, default=300_000, help="messages in each topic of the large census"
+    )
     parser.addoption("--console-nodes", type=int, default=0, help="run the console over so many nodes")
     parser.addoption("--fault-rounds", type=int, default=1, help="rounds of faults by chance")
     parser.addoption("--fault-seed", type=int, help="seed of the first round; by default the time of day")

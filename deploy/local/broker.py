@@ -22,7 +22,7 @@ from .proxy import Proxy
 from .zookeeper import ZooKeeper
 
 JVM = (
-    *("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"),
+    *("-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"),
     *("-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"),
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
 )
@@ -67,7 +67,8 @@ class Broker(Process):
     ``proxies`` is the number of further addresses, each advertised as, and reached through, one of
     ``.proxies``: a client of ``broker.proxies[0].address`` talks to the broker only through that proxy. The
     release is :data:`.jars.KAFKA`; if it needs a ZooKeeper, one is started with it. ``shared_classes`` is the
-    JVM's option for an archive of loaded classes; by default one that halves the start.
+    JVM's option for an archive of loaded classes; by default one that halves the start. ``heap`` is its most
+    memory, as Java's option ``-Xmx`` has it.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Broker(Process):
         settings: Mapping[str, str] | None = None,
         proxies: int = 0,
         shared_classes: str | None = None,
+        heap: str = "256m",
     ) -> None:
         self.folder = folder
         self.port = port or free_port()
@@ -94,7 +96,7 @@ class Broker(Process):
             self.zookeeper = ZooKeeper(folder / "zookeeper", settings=longest)
         if shared_classes is None:
             shared_classes = _shared_classes()
-        options = [*JVM, shared_classes, f"-Djava.io.tmpdir={folder / 'tmp'}"]
+        options = [*JVM, f"-Xmx{heap}", shared_classes, f"-Djava.io.tmpdir={folder / 'tmp'}"]
         self._java = [jars.java(), *options, "-cp", ":".join(map(str, jars.kafka()))]
         super().__init__(
             f"the broker on {self.port}",

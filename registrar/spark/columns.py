@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Literal
 
-import pandas as pd
 from pyspark.sql import Column
 from pyspark.sql import functions as sql
-from pyspark.sql.pandas.functions import pandas_udf
 
 from . import framing
 from .client import Refused, Registry, registry_at
@@ -22,6 +20,7 @@ from .formats import FORMATS, Reader, Schema, reader_of
 from .framing import Malformed
 from .schemas import (
     Resolving,
+    arrow_function,
     dependencies,
     schema_in,
     schema_of_id,
@@ -155,8 +154,8 @@ def _with_prefix(col: Column | str, headers: Column | str | None, key: bool) -> 
 
 
 # How the messages of a range are read: the length of what begins them, and the text of their schema, if their
-# format needs it. None: no known writer has such messages.
-Key = tuple[int, str] | None
+# format needs it.
+Key = tuple[int, str]
 # A key for the messages from these bytes on, up to those of the next bound.
 Bound = tuple[bytes, Key]
 
@@ -166,43 +165,44 @@ def _decode_all(
 ) -> Column:
     """Return the values. ``resolve``: reads what no known writer begins; None: that cannot be read."""
     own = FORMATS[reader.schema.type]
-    # Something that Spark's function cannot read, but null for null.
-    others = sql.when(value.isNotNull(), sql.lit(own.malformed))
-    bounds = bounds_of(ranges, gaps=resolve is None)
-    if resolve is not None:
-        mask = bounds_of(dict.fromkeys(ranges, (0, "")), gaps=True)
-        nothing = sql.lit(None).cast("binary")
-        others = _arrow(resolve)(search_bounds(value, mask, lambda key: nothing if key else value))
+    known = begins_with(value, [*ranges])
+    if resolve is None:
+        # Something that Spark's function cannot read, but null for null.
+        others = sql.when(value.isNotNull(), sql.lit(own.malformed))
+    else:
+        others = arrow_function(resolve)(sql.when(known, sql.lit(None).cast("binary")).otherwise(value))
+    is_other = ~known if resolve is None else others.isNotNull()
 
     def payload(key: Key) -> Column:
-        return sql.substring(value, key[0] + 1, _REST) if key else others
-
-    if not own.needs_writer:
-        found = search_bounds(value, bounds, payload)
-        return own.decode(found if resolve is None else sql.coalesce(others, found), reader, "", options)
+        return sql.substring(value, key[0] + 1, _REST)
 
     def decode(key: Key) -> Column:
-        return own.decode(payload(key), reader, key[1] if key else "", options)
+        return own.decode(payload(key), reader, key[1], options)
 
-    found = search_bounds(value, bounds, decode)
-    if resolve is None:
-        return found
-    return sql.when(others.isNotNull(), decode(None)).otherwise(found)
+    if not ranges:
+        return own.decode(others, reader, "", options)
+    make = decode if own.needs_writer else payload
+    found = search_bounds(value, bounds_of(ranges), make)
+    if own.needs_writer:
+        return sql.when(is_other, own.decode(others, reader, "", options)).otherwise(found)
+    return own.decode(sql.when(is_other, others).otherwise(found), reader, "", options)
 
 
-def bounds_of(ranges: Mapping[bytes, Key], *, gaps: bool) -> Sequence[Bound]:
-    """Return the bounds of ranges, which are given by what begins their messages.
+def begins_with(value: Column, prefixes: Sequence[bytes]) -> Column:
+    """Return whether the bytes begin with one of some prefixes; for null null, or false."""
+    found = sql.lit(False)
+    for size in sorted({len(each) for each in prefixes}):
+        known = [sql.lit(each) for each in prefixes if len(each) == size]
+        found |= sql.substring(value, 1, size).isin(known)
+    return found
 
-    ``gaps``: what lies between has a bound of its own; else no message lies there.
-    """
-    bounds: list[Bound] = [(b"", None)] if gaps or not ranges else []
+
+def bounds_of(ranges: Mapping[bytes, Key]) -> Sequence[Bound]:
+    """Return the bounds of ranges, which are given by what begins their messages."""
+    bounds: list[Bound] = []
     for prefix, key in sorted(ranges.items()):
-        if bounds and bounds[-1][0] == prefix:
-            bounds.pop()  # The ids follow each other.
         if not bounds or bounds[-1][1] != key:
             bounds.append((prefix, key))
-        if gaps:
-            bounds.append((_after(prefix), None))
     return bounds
 
 
@@ -213,11 +213,6 @@ def search_bounds(value: Column, bounds: Sequence[Bound], make: Callable[[Key], 
     middle = len(bounds) // 2
     low, high = (search_bounds(value, part, make) for part in (bounds[:middle], bounds[middle:]))
     return sql.when(value < sql.lit(bounds[middle][0]), low).otherwise(high)
-
-
-def _after(prefix: bytes) -> bytes:
-    """Return the first bytes above all that begin with ``prefix``, which itself begins with 0 or 1."""
-    return (int.from_bytes(prefix) + 1).to_bytes(len(prefix))
 
 
 def _ranges(writers: Sequence[Schema], reader: Reader, *, guids: bool) -> Iterator[tuple[bytes, Key]]:
@@ -231,16 +226,3 @@ def _ranges(writers: Sequence[Schema], reader: Reader, *, guids: bool) -> Iterat
             continue  # The Arrow function says which message is missing.
         for prefix in writer.prefixes(guids=guids):
             yield prefix + position, (len(prefix + position), writer.text if own.needs_writer else "")
-
-
-def _arrow(resolve: Resolving) -> Callable[[Column], Column]:
-    """Return the function for messages with ids that were not known when the query was planned."""
-
-    # Spark reads the annotations, as types rather than texts.
-    def registrar_unknown_ids(batches):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        for batch in batches:
-            yield batch.map(resolve, na_action="ignore") if batch.notna().any() else batch
-
-    registrar_unknown_ids.__annotations__ = dict.fromkeys(("batches", "return"), Iterator[pd.Series])
-    made: Callable[[Column], Column] = pandas_udf(registrar_unknown_ids, "binary")  # type: ignore[call-overload]
-    return made

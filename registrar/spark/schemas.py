@@ -6,9 +6,17 @@ Avro comes with the types of its references inside (``format=resolved``). Protob
 
 from __future__ import annotations
 
+import gc
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
+from zipimport import zipimporter
+
+import pandas as pd
+import pyspark
+from pyspark.sql import Column
+from pyspark.sql.pandas.functions import pandas_udf
 
 from registry.domain.lru import Lru
 
@@ -149,3 +157,37 @@ class Resolving:
             found = self._format.to_reader(schema, self._reader)
             self._writers.put(key, found)
         return found
+
+
+def arrow_function(resolve: Resolving) -> Callable[[Column], Column]:
+    """Return the Arrow function that makes messages of unknown writers messages of the reader.
+
+    All rows of a query pass through it, those of known writers as nulls, so it costs as little as it can.
+    """
+
+    # Spark reads the annotations, as types rather than texts.
+    def registrar_unknown_ids(batches):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        try:
+            for batch in batches:
+                yield batch.map(resolve, na_action="ignore") if batch.notna().any() else batch
+        finally:
+            shorten_pauses()
+
+    registrar_unknown_ids.__annotations__ = dict.fromkeys(("batches", "return"), Iterator[pd.Series])
+    made: Callable[[Column], Column] = pandas_udf(registrar_unknown_ids, "binary")  # type: ignore[call-overload]
+    return made
+
+
+def shorten_pauses() -> None:
+    """Spare a worker most of what PySpark does between two of its tasks, 0.15 s of CPU.
+
+    PySpark lets all finders of modules read their archives again, which takes time before Python 3.13. Those
+    of Spark's own archives are dropped; Python makes them again when it needs them. PySpark also collects
+    garbage, for which it would go through all modules each time; what is there now stays.
+    """
+    own = getattr(pyspark.__loader__, "archive", "")
+    for path, finder in [*sys.path_importer_cache.items()]:
+        if isinstance(finder, zipimporter) and (finder.archive == own or finder.archive.endswith(".jar")):
+            del sys.path_importer_cache[path]
+    if not gc.get_freeze_count():
+        gc.freeze()

@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from registrar.spark import formats
-from registrar.spark.columns import bounds_of, search_bounds
+from registrar.spark.columns import begins_with, bounds_of, search_bounds
 from registrar.spark.formats import FORMATS
 from registry.base.config.settings import Settings
 from registry.cli.decoding.message import WriterSchema, resolved_text
@@ -134,13 +134,13 @@ def _read_by_java(reader: Reader, writers: Mapping[bytes, WriterSchema | str]) -
         return None
     ranges = {name: (at, "") for at, text in enumerate(chosen) for name in texts[text]}
 
-    def read(key: tuple[int, str] | None) -> Column:
-        if key is None:
-            return sql.lit(False)
+    def read(key: tuple[int, str]) -> Column:
         found = FORMATS[own].decode(sql.col("data"), target, chosen[key[0]], _PERMISSIVE)
         return found[_IS_READ].isNotNull()
 
-    return search_bounds(sql.col("ref"), bounds_of(ranges, gaps=True), read)
+    named = sql.col("ref")
+    found = search_bounds(named, bounds_of(ranges), read)
+    return sql.when(begins_with(named, [*ranges]), found).otherwise(False)
 
 
 def _wrap(text: str, *, reads: bool) -> str:

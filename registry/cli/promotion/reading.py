@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -32,6 +33,8 @@ Progress = Callable[[str, int, int], None]
 _FORBIDDEN: Final = 403
 # So many scopes are rather read from the list of all.
 _MANY: Final = 50
+# How often it asks what a census found, while answers name different ones.
+_ATTEMPTS: Final = 3
 # Statuses of a registry without a list of schemas, or whose list the client may not read.
 _NO_LIST: Final = range(400, 429)
 
@@ -42,6 +45,10 @@ def silent(step: str, done: int, total: int) -> None:
 
 class AliasFollowed(RegistryError):
     """A registry that answers for another subject, and lists no schemas by the names they have."""
+
+
+class _OtherCensus(Exception):
+    """Raised if a new census was published meanwhile, or a node has not heard of it yet."""
 
 
 class RegistryReader:
@@ -228,6 +235,15 @@ class RegistryReader:
 
     def usage(self, subjects: Sequence[str]) -> Usage | None:
         """Return what the newest census found of subjects; ``None`` if there is none, or it is not shown."""
+        for _ in range(_ATTEMPTS):
+            with suppress(_OtherCensus):
+                return self._usage(subjects)
+        self.warnings.append(
+            "answers of the registry name different censuses, so plans compare with all versions"
+        )
+        return None
+
+    def _usage(self, subjects: Sequence[str]) -> Usage | None:
         census: dict[str, Any] | None = None
         states: dict[tuple[str, int], str] = {}
         for subject in subjects:
@@ -241,7 +257,7 @@ class RegistryReader:
             if found is None or found["subject"] != subject:  # that of an alias
                 continue
             if census is not None and (found["census"] or {}).get("id") != census["id"]:
-                return self.usage(subjects)  # a new one was published meanwhile
+                raise _OtherCensus
             census = found["census"]
             states |= {(subject, each["version"]): each["state"] for each in found["versions"]}
         return None if census is None else Usage(census, states, time.time_ns() // 1_000_000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -198,6 +199,13 @@ def delete(
     plan = plan_deletion(registry, VersionName.parse(name), permanent=permanent)
     if not as_json:
         print_lines(_consequences(plan))
+    in_use = _versions_in_use(registry, plan) if permanent and not force else []
+    if in_use:
+        listed = ", ".join(map(str, in_use))
+        note(
+            f"messages need version {listed}: where deletions are guarded, what is deleted permanently "
+            "without --force is only soft-deleted"
+        )
     for text in filter(None, (plan.warning, *plan.obstacles)):
         note(text)
     done = declined = False
@@ -216,18 +224,35 @@ def delete(
 def _delete(registry: RegistryClient, plan: DeletionPlan, if_match: str, *, force: bool) -> None:
     """Delete what is planned, if the first step meets the condition; later ones find what that has made."""
     steps = [False, True] if plan.permanent else [False]
+    softly = False
     for permanent in steps:
         doomed = [each for each in plan.versions if permanent or not each.deleted]
         params = {"permanent": permanent, "force": force and permanent}
         if not doomed:
             continue
-        if plan.whole:
-            registry.delete(subject_path(plan.subject), if_match=if_match, **params)
-        else:
-            for each in doomed:
-                path = version_path(plan.subject, each.version)
+        paths = [version_path(plan.subject, each.version) for each in doomed]
+        try:
+            for path in [subject_path(plan.subject)] if plan.whole else paths:
                 registry.delete(path, if_match=if_match, **params)
-        if_match = ""
+        except ErrorAnswer:
+            if softly:
+                name = plan.subject if plan.whole else f"{plan.subject}:{plan.versions[0].version}"
+                note(f"{name} is only soft-deleted; to restore it: registrar undelete {shlex.quote(name)}")
+            raise
+        if_match, softly = "", True
+
+
+def _versions_in_use(registry: RegistryClient, plan: DeletionPlan) -> list[int]:
+    """Return the versions of a plan that messages need, as far as the registry knows and shows that."""
+    try:
+        found = registry.get(f"/usage{subject_path(plan.subject)}", dict[str, Any])
+    except ErrorAnswer as error:
+        if error.status not in (403, 404, 405):
+            raise
+        return []
+    doomed = {each.version for each in plan.versions}
+    states = {each["version"]: each["state"] for each in found["versions"]}
+    return sorted(number for number in doomed if states.get(number) == "used")
 
 
 def _consequences(plan: DeletionPlan) -> Iterator[str]:

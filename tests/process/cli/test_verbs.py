@@ -18,7 +18,7 @@ import pytest
 
 from tests.process.as_confluent import as_confluent
 from tests.process.cli.running_verbs import Done, verb, verb_process
-from tests.support.running import ROOT, Served, free_port, until
+from tests.support.running import ROOT, Registry, Served, free_port, until
 
 SHAPES = ROOT / "docs" / "json"
 OLD = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
@@ -341,6 +341,30 @@ def test_a_permanent_deletion_is_soft_first_and_needs_yes_where_nobody_is_asked(
     assert client("delete", "verbs-for-good", "--permanent", "--yes").status == 0
     assert client("subjects", "verbs-for-good", "--deleted").out == ""
     assert client("undelete", "verbs-for-good").status == 1
+
+
+def test_a_permanent_deletion_that_the_guard_refuses_says_what_was_done(tmp_path: Path) -> None:
+    guarded = Registry(tmp_path / "data", "--readers", "1", "--deletion-guard", "refuse").wait()
+    try:
+        client = Client(guarded.url, tmp_path)
+        for name in ("whole", "one"):
+            assert client("register", name, client.file(OLD)).status == 0
+        assert "messages need" not in client("delete", "whole", "--permanent", "--dry-run").err
+        census = {"id": "c1", "location": "", "sha256": "", "started": 1, "ended": 2, "complete": True}
+        usage = {"census": "c1", "state": "read", "uses": [["value", "id", 1, 3, 60, 5, 6, True]]}
+        assert httpx.put(f"{guarded.url}/usage/sources/t", json=usage).status_code == 204
+        assert httpx.put(f"{guarded.url}/usage/census", json=census).status_code == 204
+        for name in ("whole", "one:1"):
+            planned = client("delete", name, "--permanent", "--dry-run")
+            assert (planned.status, "messages need version 1: where" in planned.err) == (0, True)
+            done = client("delete", name, "--permanent", "--yes")
+            assert (done.status, "version 1 is in use: messages: 3" in done.err) == (1, True)
+            assert f"{name} is only soft-deleted; to restore it: registrar undelete {name}\n" in done.err
+            assert client("undelete", name).status == 0
+        forced = client("delete", "whole", "--permanent", "--force", "--yes")
+        assert (forced.status, "messages need" in forced.err) == (0, False)
+    finally:
+        guarded.stop()
 
 
 @pytest.mark.parametrize(("said", "status"), [(b"y\n", 0), (b"n\n", 1)])

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -29,7 +27,6 @@ from snapshots.census.topics import infer_contexts
 from snapshots.format.location import Location
 from snapshots.format.manifest import ManifestKeys
 from tests.process.cli.test_statuses import check
-from tests.process.snapshots import counting
 from tests.process.snapshots.command_line import registrar
 from tests.support.kafka_topics import delete_topic, make_topic
 from tests.support.running import ROOT, Registry, Served, until
@@ -260,43 +257,3 @@ def published(url: str) -> bool:
         return bool(http(url, "/usage/census"))
     except OSError:
         return False
-
-
-# In each of three topics.
-MANY = 300_000
-# Takes a census in a process of its own, which says when it counts.
-COUNTING = """
-import sys
-from pathlib import Path
-from registry.base.config.settings import Settings
-from snapshots.census.run import Scope, open_location, run
-servers, folder = sys.argv[1:]
-settings = Settings(kafka=servers, snapshots_spark_master="local[2]", data=Path(folder))
-def progress(step, done, total):
-    if step == "counting messages":
-        Path(folder, "counting").touch()
-run(settings, Scope(("many.*",)), open_location(settings), progress)
-"""
-
-
-@pytest.mark.long
-def test_a_census_of_many_messages_survives_the_death_of_its_driver(kafka: Broker, tmp_path: Path) -> None:
-    """Three topics of messages of all kinds; the first run is killed while Spark counts."""
-    servers = kafka.address
-    names = ("many.a", "many.b", "many.c")
-    for seed, name in enumerate(names):
-        make_topic(servers, DELETED, name=name, partitions=4)
-        some = list(counting.messages(seed, 10_000))
-        counting.produce(servers, name, itertools.islice(itertools.cycle(some), MANY), partitions=4)
-    location, counts = Location.parse(tmp_path / "snapshots"), tmp_path / "counting"
-    command = [sys.executable, "-c", COUNTING, servers, str(tmp_path)]
-    driver = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
-    until(counts.exists, 300, "Spark to count")
-    os.killpg(driver.pid, signal.SIGKILL)
-    assert driver.wait() == -signal.SIGKILL
-    assert list(files.newest_first(location)) == []
-    subprocess.run(command, cwd=ROOT, check=True)
-    (only,) = files.newest_first(location)
-    assert only.messages == len(names) * MANY
-    wanted = {key: row for name in names for key, row in counting.counted(servers, name, 4).items()}
-    assert counting.as_counts(files.read_rows(location, only).uses) == wanted

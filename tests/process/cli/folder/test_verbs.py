@@ -375,6 +375,24 @@ OUTDATED: dict[str, tuple[Contents, tuple[str, str, dict[str, object]]]] = {
 }  # fmt: skip
 
 
+class Disagreeing(RegistryClient):
+    """A client of nodes that know different censuses."""
+
+    asked = 0
+
+    def get(self, path: str, kind: Any = Any, /, **params: Any) -> Any:
+        self.asked += 1
+        return {"subject": path.rpartition("/")[2], "census": {"id": f"c{self.asked}"}, "versions": []}
+
+
+def test_a_plan_ends_though_nodes_know_different_censuses() -> None:
+    with Disagreeing([Address("http://127.0.0.1:1", None)], TlsFiles(), 30.0) as client:
+        reader = RegistryReader(client)
+        assert reader.usage(["a", "b"]) is None
+        assert client.asked == 6
+        assert [text for text in reader.warnings if "different censuses" in text] == reader.warnings != []
+
+
 class Overtaken(RegistryClient):
     """A client whose reads are outdated before it writes."""
 
