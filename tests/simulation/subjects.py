@@ -104,9 +104,9 @@ class Ids:
         self.is_shared = is_shared
         self._texts: dict[int, str] = {}
 
-    def keep(self, texts: set[str]) -> None:
-        """Forget the ids of all other texts, which the log has lost."""
-        self._texts = {number: text for number, text in self._texts.items() if text in texts}
+    def keep(self, known: set[tuple[int, str]]) -> None:
+        """Forget all other ids, which the log has lost; it may still have their texts, with other ids."""
+        self._texts = dict(each for each in self._texts.items() if each in known)
 
     def given(self, schema_id: int, text: str) -> None:
         """Record that a new text got an id, which no other text may have."""

@@ -8,7 +8,7 @@ from .authority import SESSION_S
 from .brokers import Brokers
 from .clients import Client
 from .cluster import FORGET_S, Cluster, Node
-from .other_writers import registered_in
+from .other_writers import version_in
 from .subjects import Ids
 from .world import Process, World
 
@@ -167,7 +167,8 @@ class Trouble:
 
     def _forget(self) -> None:
         self._cluster.on_loss()
-        self._ids.keep(set(registered_in(self._cluster.partition.records)))
+        versions = filter(None, map(version_in, self._cluster.partition.records))
+        self._ids.keep({(each["id"], each["schema"]) for each in versions})
         for client in self._clients:
             client.forget()
 
