@@ -193,6 +193,17 @@ def test_the_verdict_about_a_draft_follows_what_it_refers_to(opened: Opened, ser
     expect(verdict).to_contain_text("Valid.")
 
 
+def test_the_versions_to_compare_with_follow_their_subject(opened: Opened, served: Place) -> None:
+    register(served.url, "compared")
+    register(served.url, "against")
+    page = opened("/subjects/compared?view=compare&of=against&with=1")
+    options = page.get_by_role("tabpanel").get_by_role("combobox", name="Version").locator("option")
+    expect(options).to_have_count(1)
+    is_live(page)
+    register(served.url, "against", "added")
+    expect(options).to_have_count(2)
+
+
 @pytest.mark.logs_errors(r"the reader ended \(SIGKILL\)")
 def test_a_page_misses_nothing_when_readers_are_killed_under_it(
     browser, watch: Watch, tmp_path, request: pytest.FixtureRequest

@@ -18,7 +18,7 @@ from .places import Place
 # Of the password "secret", with parameters that make it fast.
 SECRET = "$argon2id$v=19$m=16,t=1,p=1$c2FsdHNhbHQ$apN7z2gpbX5hR28gblEBdA"
 RULES = """[[allow]]\nprincipal = "root"\nrole = "admin"\nsubjects = "*"
-[[allow]]\nprincipal = "alice"\nrole = "reader"\nsubjects = "own-value"
+[[allow]]\nprincipal = "alice"\nrole = "reader"\nsubjects = ["own-value", "own-many"]
 """
 ALICE = {"authorization": "Basic " + base64.b64encode(b"alice:secret").decode()}
 
@@ -69,9 +69,9 @@ def test_a_page_takes_few_requests_also_for_a_reader_who_has_signed_in(
     """With what is permitted there, and of a subject whose versions have to be listed."""
     with httpx.Client(base_url=served.url, auth=("root", "secret"), timeout=PATIENT) as root:
         for each in ("string", "long", "int", "boolean"):
-            root.put("/config/own-value", json={"compatibility": "NONE"}).raise_for_status()
-            root.post("/subjects/own-value/versions", json={"schema": f'"{each}"'}).raise_for_status()
-        root.delete("/subjects/own-value/versions/2").raise_for_status()
+            root.put("/config/own-many", json={"compatibility": "NONE"}).raise_for_status()
+            root.post("/subjects/own-many/versions", json={"schema": f'"{each}"'}).raise_for_status()
+        root.delete("/subjects/own-many/versions/2").raise_for_status()
     page = opened("/try")
     page.get_by_label("User name").fill("alice")
     page.get_by_label("Password").fill("secret")
@@ -81,10 +81,10 @@ def test_a_page_takes_few_requests_also_for_a_reader_who_has_signed_in(
     # That a session is renewed is no part of a page, which waits for nothing of it.
     page.on("request", lambda request: None if "/me/session" in request.url else sent.append(request.url))
     for address, shown in (
-        ("/subjects/own-value", "nobody known|clients?,|nothing"),
-        ("/subjects/own-value/versions/2", "Restore…"),
-        ("/subjects/own-value?view=settings", "alice lacks permission: this requires mode here."),
-        ("/try?subject=own-value&version=1", "the effective level"),
+        ("/subjects/own-many", "nobody known|clients?,|nothing"),
+        ("/subjects/own-many/versions/2", "Restore…"),
+        ("/subjects/own-many?view=settings", "alice lacks permission: this requires mode here."),
+        ("/try?subject=own-many&version=1", "the effective level"),
     ):
         page.goto("about:blank")
         sent.clear()

@@ -201,6 +201,12 @@ def test_a_draft_is_still_there_when_one_comes_back(filled: httpx.Client, opened
     page.get_by_role("button", name="Start again").click()
     page.get_by_role("dialog", name="Discard this draft?").get_by_role("button", name="Discard it").click()
     expect(editor(page)).not_to_contain_text('"kept"')
+    # The first change says at once that it cannot be kept: the page may be left before the next one.
+    page.evaluate("() => { Storage.prototype.setItem = () => { throw new Error('no room'); }; }")
+    page.clock.install()
+    page.clock.pause_at((page.evaluate("Date.now()") + 1000) / 1000)
+    write(page, '"string"')
+    expect(page.get_by_text("This draft is lost when you leave this page")).to_be_visible()
 
 
 def test_the_page_follows_its_address_and_keeps_a_draft_for_each_subject(

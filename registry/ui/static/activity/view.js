@@ -7,7 +7,7 @@ import { Failure, Notice } from "../components/notice.js";
 import { principals } from "../components/principals.js";
 import { Table } from "../components/table.js";
 import { useChanges, useConnection } from "../live/feed.js";
-import { href, navigate, to } from "../router.js";
+import { href, keep, kept, navigate, to } from "../router.js";
 import { onSignIn } from "../session/session.js";
 import { moment } from "../cluster/units.js";
 import { plain } from "../names.js";
@@ -17,6 +17,7 @@ import { older } from "./older.js";
 const KEPT_MAX = 1000;
 const PAUSE_MS = 200;
 const FIRST = 50; // events at first, and with each click
+const SHOWN = "events"; // kept with the page, for the way back
 
 export default function Activity({ query }) {
   const { q = "", kind = "" } = query;
@@ -70,14 +71,15 @@ function Listed({ filter }) {
   const [busy, setBusy] = useState(false);
   const connection = useConnection();
   const stopped = useRef(new AbortController());
-  const load = async (before, more = 0) => {
+  /** most: how many rows there are then. */
+  const load = async (before, wanted, most) => {
     setBusy(true);
     setError(null);
+    keep(SHOWN, most);
     try {
-      const { events, begin } = await older(filter, before, FIRST, stopped.current.signal);
-      setList((shown) => merged(shown ?? { rows: [], most: 0 }, events, {
-        begin: begin > 0 ? begin : null, most: Math.min(KEPT_MAX, Math.max(FIRST, (shown?.most ?? 0) + more)),
-      }));
+      const { events, begin } = await older(filter, before, wanted, stopped.current.signal);
+      setList((shown) => merged(shown ?? { rows: [] }, events,
+        { begin: begin > 0 ? begin : null, most: Math.max(most, shown?.most ?? 0) }));
     } catch (thrown) {
       if (thrown.name !== "AbortError") setError(thrown);
     } finally {
@@ -87,7 +89,8 @@ function Listed({ filter }) {
   const start = async () => {
     try {
       const answer = await request("GET", "/me", { signal: stopped.current.signal });
-      await load(Number(answer.headers.get("x-registry-offset")));
+      const wanted = kept(SHOWN) ?? FIRST;
+      await load(Number(answer.headers.get("x-registry-offset")), wanted, wanted);
     } catch (thrown) {
       if (thrown.name !== "AbortError") setError(thrown);
     }
@@ -120,7 +123,8 @@ function Listed({ filter }) {
       html`<${Table} caption="Events, newest first" columns=${[...COLUMNS, ...principals(rows)]} rows=${rows} steady
         rowKey=${(each) => each.offset} />`}
     ${begin !== null && most < KEPT_MAX &&
-      html`<p class="actions"><button disabled=${busy} onClick=${() => load(begin, FIRST)}>Show older</button></p>`}
+      html`<p class="actions"><button disabled=${busy}
+        onClick=${() => load(begin, FIRST, Math.min(KEPT_MAX, most + FIRST))}>Show older</button></p>`}
     <p class="quiet" role="status">
       ${connection === "live"
         ? "New events appear here as they happen." : "New events appear when the connection is back."}</p>`;

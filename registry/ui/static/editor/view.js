@@ -228,6 +228,8 @@ function useKept(drafts, subject, written, begun) {
     }
   };
   useEffect(() => {
+    // The first change at once: if it cannot be kept, that is said before the page is left.
+    if (stamps.current.subject !== subject || stamps.current.written === undefined) save.current();
     const timer = setTimeout(() => save.current(), SAVE_MS);
     return () => clearTimeout(timer);
   }, [written, subject]);

@@ -6,6 +6,7 @@ import { Failure, Notice } from "../components/notice.js";
 import { SubjectField } from "../editor/subject-field.js";
 import { packed, unpacked } from "../editor/review.js";
 import { formatOf, formats } from "../formats.js";
+import { useReload } from "../live/feed.js";
 import { plain } from "../names.js";
 import { Compare, Pair } from "./compare.js";
 import { Loaded, useLoaded } from "./loading.js";
@@ -68,6 +69,8 @@ function OtherVersion({ subject, number, version, shown, onNumber }) {
     [version.subject, version.version, number, shown.swap]);
   const last = useRef(null); // the choice stays while another version is loaded
   last.current = compared.value ?? last.current;
+  useReload((event) => [subject, last.current?.old.subject, last.current?.new.subject].includes(event.subject ?? null),
+    compared.reload);
   if (compared.error?.code === NO_SUBJECT) {
     return html`<p role="status">There is no subject <${Name} text=${subject} />.</p>`;
   }

@@ -5,7 +5,7 @@ import { Notice } from "../components/notice.js";
 import { principals } from "../components/principals.js";
 import { Table } from "../components/table.js";
 import { Time } from "../components/time.js";
-import { href, to } from "../router.js";
+import { href, keep, kept, to } from "../router.js";
 import { usePermitted } from "../session/permitted.js";
 import { useResource } from "../live/resources.js";
 import { refusing } from "./harm.js";
@@ -16,13 +16,19 @@ import { HISTORY, SCOPES } from "./resources.js";
 
 const PAGE = 50;
 const EVENTS_MAX = 1000;
+const SHOWN = "events"; // kept with the page, for the way back
 
 /**
  * subject: or a scope, as /scopes names it. lookBack: true to offer other moments; each event's time leads to what was
  * after it. undo: true to offer to put back what each event replaced.
  */
 export function History({ subject: scope, lookBack = true, undo = true }) {
-  const [limit, setLimit] = useState(PAGE);
+  const [limit, setLimit] = useState(() => kept(SHOWN) ?? PAGE);
+  const more = () => {
+    const wanted = Math.min(limit * 4, EVENTS_MAX);
+    keep(SHOWN, wanted);
+    setLimit(wanted);
+  };
   const subject = scope || ":.:";
   const settings = useResource(undo ? SCOPES : null, scope);
   const refusal = refusing(usePermitted(scope), settings.value?.mode);
@@ -31,7 +37,7 @@ export function History({ subject: scope, lookBack = true, undo = true }) {
     <${Loaded} of=${found} what="the history">
       ${(history) => {
         if (!history) return html`<${Notice} kind="empty" title="This registry does not offer history" />`;
-        const { events, completeFrom, filling, more } = history;
+        const { events, completeFrom, filling } = history;
         return html`
           ${lookBack && !isScope(scope) && html`<${LookBack} subject=${subject} />`}
           ${filling && html`<p role="status">The registry is still reading its log; there may be more.</p>`}
@@ -48,12 +54,11 @@ export function History({ subject: scope, lookBack = true, undo = true }) {
               { id: "about", title: "About", cell: (event) => html`<${About} subject=${subject} event=${event} />` },
               ...principals(events),
               ...(undo ? [{ id: "undo", title: "Undo", cell: (event) => html`<${PutBack} subject=${scope} event=${event}
-                older=${events.slice(events.indexOf(event) + 1)} whole=${!more && completeFrom === 0}
+                older=${events.slice(events.indexOf(event) + 1)} whole=${!history.more && completeFrom === 0}
                 refusal=${refusal} />` }] : []),
               { id: "offset", title: "Offset", cell: ({ offset }) => offset, numeric: true, wide: true },
             ]} />`}
-          ${more && limit < EVENTS_MAX &&
-            html`<button onClick=${() => setLimit(Math.min(limit * 4, EVENTS_MAX))}>Show more</button>`}`;
+          ${history.more && limit < EVENTS_MAX && html`<button onClick=${more}>Show more</button>`}`;
       }}
     <//>`;
 }
