@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from tests.process.raw import RawClient
-from tests.support.running import PATIENT, Registry, until
+from tests.support.running import BOTH, PATIENT, Registry, until
 from tests.support.token_issuer import AUDIENCE, Issuer, IssuerKey, claims, signed
 
 # Of the password "secret", with parameters that make it fast.
@@ -120,9 +120,9 @@ def test_one_connection_serves_several_principals(site: Site) -> None:
 
 def test_a_user_is_added_and_removed_without_a_restart(site: Site) -> None:
     site.write_users("admin", "alice")
-    until(lambda: all(site.status(auth=ALICE) == 200 for _ in range(8)), 10.0, "the new user")
+    until(lambda: all(site.status(auth=ALICE) == 200 for _ in BOTH), 10.0, "the new user")
     site.write_users("admin")
-    until(lambda: all(site.status(auth=ALICE) == 401 for _ in range(8)), 10.0, "the user to be refused")
+    until(lambda: all(site.status(auth=ALICE) == 401 for _ in BOTH), 10.0, "the user to be refused")
     assert site.status(auth=ADMIN) == 200
 
 
@@ -174,7 +174,7 @@ def test_keys_are_rotated_without_a_restart(site: Site) -> None:
     def rotated() -> bool:
         after = site.issuer.token()
         # Each reader fetches the keys when it gets the first token with the new one.
-        return all((site.status(token=after), site.status(token=before)) == (200, 401) for _ in range(8))
+        return all((site.status(token=after), site.status(token=before)) == (200, 401) for _ in BOTH)
 
     until(rotated, 30.0, "the new key to be fetched")
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from tests.support.running import PATIENT, Registry, until
+from tests.support.running import BOTH, PATIENT, Registry, until
 
 # Of the password "secret", with parameters that make it fast.
 SECRET = "$argon2id$v=19$m=16,t=1,p=1$c2FsdHNhbHQ$apN7z2gpbX5hR28gblEBdA"
@@ -81,7 +81,7 @@ def test_the_shortcuts_of_readers_honor_rules(site: Site) -> None:
 @pytest.mark.logs_errors("'develper' is not one of")
 def test_changed_rules_apply_without_a_restart_and_broken_ones_do_not(site: Site) -> None:
     site.write_rules(ROOT + OWN.format("other"))
-    until(lambda: all(site.names() == ["other-value"] for _ in range(8)), 10.0, "the new rules")
+    until(lambda: all(site.names() == ["other-value"] for _ in BOTH), 10.0, "the new rules")
     assert site.status("/schemas/ids/1") == 404
     assert site.status("/subjects/own-value/versions/latest") == 403
     site.write_rules(ROOT + OWN.format("own").replace("developer", "develper"))
@@ -89,7 +89,7 @@ def test_changed_rules_apply_without_a_restart_and_broken_ones_do_not(site: Site
     until(lambda: reason in site.registry.output, 10.0, "the broken rule to be logged")
     assert site.names() == ["other-value"]
     site.write_rules(ROOT + OWN.format("own"))
-    until(lambda: all(site.names() == ["own-value"] for _ in range(8)), 10.0, "the first rules")
+    until(lambda: all(site.names() == ["own-value"] for _ in BOTH), 10.0, "the first rules")
 
 
 def test_a_search_for_duplicates_sees_what_may_be_read(site: Site) -> None:
@@ -100,13 +100,13 @@ def test_a_search_for_duplicates_sees_what_may_be_read(site: Site) -> None:
     site.write_rules(
         f'{ROOT}{OWN.format("own")}[[allow]]\nprincipal = "alice"\noperations = ["admin"]\nsubjects = "*"\n'
     )
-    until(lambda: all(site.status("/node") == 200 for _ in range(8)), 10.0, "the new rules")
+    until(lambda: all(site.status("/node") == 200 for _ in BOTH), 10.0, "the new rules")
     for user, groups in (("alice", 0), ("root", 1)):
         url, auth = f"{site.registry.url}/admin/duplicates", (user, "secret")
         *_, last = httpx.get(url, auth=auth, timeout=PATIENT).text.splitlines()
         assert json.loads(last) == {"found": {"groups": groups, "listed": groups}}
     site.write_rules(ROOT + OWN.format("own"))
-    until(lambda: all(site.status("/node") == 403 for _ in range(8)), 10.0, "the first rules")
+    until(lambda: all(site.status("/node") == 403 for _ in BOTH), 10.0, "the first rules")
     assert site.status("/admin/duplicates") == 403
 
 
