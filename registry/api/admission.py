@@ -141,8 +141,15 @@ async def me(call: Call, backend: Backend) -> Answer:
         "readOnly": _READS.issuperset(map(Permission, somewhere)),
         "operations": operations,
         "signIn": _sign_in(call.settings.sign_in),
+        **_session_time(call),
     }
     return Answer(orjson.dumps(found), headers=((b"cache-control", b"no-store"),))
+
+
+def _session_time(call: Call) -> dict[str, dict[str, int]]:
+    sessions = call.settings.sessions
+    found = None if sessions is None else sessions.time_of(call.context.credentials)
+    return {} if found is None else {"session": found._asdict()}
 
 
 def _sign_in(sign_in: SignIn) -> dict[str, Any]:

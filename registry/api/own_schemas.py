@@ -160,6 +160,7 @@ _CENSUS: Json = dict(
     base={**TEXT, "description": "The census that it continues; empty: none"},
 )  # fmt: skip
 _CENSUS_ALWAYS = "id started ended complete"
+_CHANGES = ("previous", "last", "next")
 _CONTENT: Json = object_of(
     "guid count versions",
     guid=TEXT, count={**LONG, "description": "The number of its versions; the first are listed"},
@@ -400,6 +401,11 @@ SCHEMAS: dict[str, Json] = {
                 token={"enum": ["access", "id"], "description": "The token to send as Bearer"},
             )),
         ),
+        session={
+            **object_of("left lasts", left=INT, lasts=INT),
+            "description": "Of a request with a session: seconds until it expires, and until it would if it "
+            "were renewed now",
+        },
     ),
     "Cluster": object_of(
         "node primary problem nodes primacies",
@@ -468,7 +474,13 @@ SCHEMAS: dict[str, Json] = {
         subject=TEXT,
         details=nullable(ref("SubjectDetails")),
         numbers={**_NUMBERS, "description": "Of the newest 10,000 versions; soft-deleted ones are negative"},
+        config={**ref("Config"), "description": "In force"},
+        entity={"anyOf": [nullable(ref("Schema")), _ERROR]},
         lastChange=nullable({**ref("Event"), "description": "null: not known"}),
+        changes={
+            **object_of("previous last next", **dict.fromkeys(_CHANGES, nullable(ref("Event")))),
+            "description": "The last change up to the requested moment, and those before and after it",
+        },
         usage={"anyOf": [
             object_of(
                 "census messages first last exact sources sourceCount complete",
@@ -576,6 +588,10 @@ SCHEMAS: dict[str, Json] = {
             **INT,
             "description": "Of a subject that may be read: the number of its own versions that are not "
             "soft-deleted, also if it is an alias",
+        },
+        answering={
+            **ref("Scopes"),
+            "description": "Of an alias, the same for its target, if the principal may see that",
         },
         scopes={
             **list_of(

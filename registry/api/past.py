@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -73,6 +73,10 @@ class PastRows:
         self._bytes = 0
         # The rows include the log up to this offset, exclusively; ``None``: none were reported.
         self.applied: int | None = None
+
+    def now(self) -> AbstractContextManager[View]:
+        """Return the rows of the present."""
+        return self._backend.view()
 
     @contextmanager
     def view(self) -> Iterator[View]:

@@ -22,22 +22,37 @@ from .permissions import in_handler
 _OWNERS = {"config": (Permission.CONFIG, Permission.ADMIN), "mode": (Permission.MODE, Permission.ADMIN)}
 
 
-def get_scopes(call: Call, view: View) -> PendingSearch[int | None]:
-    """Return what is in force for a subject or context, and what each scope stores that could decide it."""
-    subject = Subject.parse(call.args["subject"])
-    if not _may_see_both(call, subject):
-        raise DENIED("Read", subject.qualified)
+def get_scopes(call: Call, view: View) -> PendingSearch[dict[Subject, int | None]]:
+    """Return what is in force for a subject or context, and what each scope stores that could decide it.
 
-    def search(view: View) -> Search[int | None]:
-        if subject.is_context or not call.access.may(Permission.READ, subject):
-            return None
-        live, _ = yield from subject_list.count(view, subject)
-        return live
+    Of an alias, also for the subject that answers for it.
+    """
+    asked = Subject.parse(call.args["subject"])
+    if not _may_see_both(call, asked):
+        raise DENIED("Read", asked.qualified)
 
-    return PendingSearch(search, lambda view, versions: _answer(call, view, subject, versions))
+    def search(view: View) -> Search[dict[Subject, int | None]]:
+        target = scope.resolve_alias(view, asked)
+        found = {asked: (yield from _count(call, view, asked))}
+        if target != asked and _may_see_both(call, target):
+            found[target] = yield from _count(call, view, target)
+        return found
+
+    def answer(view: View, found: dict[Subject, int | None]) -> Answer:
+        shown, *answering = (_scopes(call, view, *each) for each in found.items())
+        return json_answer({**shown, **({"answering": answering[0]} if answering else {})})
+
+    return PendingSearch(search, answer)
 
 
-def _answer(call: Call, view: View, subject: Subject, versions: int | None) -> Answer:
+def _count(call: Call, view: View, subject: Subject) -> Search[int | None]:
+    if subject.is_context or not call.access.may(Permission.READ, subject):
+        return None
+    live, _ = yield from subject_list.count(view, subject)
+    return live
+
+
+def _scopes(call: Call, view: View, subject: Subject, versions: int | None) -> dict[str, Any]:
     defaults = call.settings.defaults
     found: dict[str, Any] = {
         "subject": subject.qualified,
@@ -53,7 +68,7 @@ def _answer(call: Call, view: View, subject: Subject, versions: int | None) -> A
     }
     if versions is not None:
         found["versions"] = versions
-    return json_answer(found)
+    return found
 
 
 def _may_see_both(call: Call, place: Subject) -> bool:

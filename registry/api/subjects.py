@@ -318,12 +318,12 @@ def list_fields(call: Call, view: View) -> PendingSearch[Registered]:
 
 
 def get_graph(call: Call, view: View) -> PendingSearch[Graph]:
-    """Return the versions that a version uses, directly or not, and those that use it."""
+    """Return the versions that a version uses, directly or not, and those that use it, if known."""
     wanted, most = by_subject.parse_version(call.path["version"]), limit(call.args, NODES_MAX)
 
     def search(view: View) -> Search[Graph]:
         start = yield from by_subject.find_version(view, call.subject, wanted, deleted=True)
-        return (yield from by_subject.graph(view, start, most))
+        return (yield from by_subject.graph(view, start, most, referrers=call.past is None))
 
     return PendingSearch(search, lambda _, found: json_answer(_entity(found)))
 
@@ -366,11 +366,12 @@ OWN_OPERATIONS = (
     Operation(
         method="GET",
         path="/subjects/{subject}/versions/{version}/graph",
-        summary="The direct and indirect references of a version, in both directions",
+        summary="The direct and indirect references of a version, in both directions; as of the past without "
+        "referrers",
         permission=on_subject(Permission.READ),
         handler=get_graph,
         response_schema="ReferenceGraph",
-        parameters=(number("limit", "Maximum number of versions, at most 1000", 200),),
-        errors=VERSION_MISSING,
+        parameters=(number("limit", "Maximum number of versions, at most 1000", 200), *PAST),
+        errors=(*VERSION_MISSING, *PAST_ERRORS),
     ),
 )

@@ -1,23 +1,25 @@
 """``GET /subjects/{subject}/summary``: what a subject is, where it is used, and by whom, in one answer.
 
 Each part says shortly what another resource says at length, with the same permissions. None costs more where
-a subject has more versions, uses or referrers than it counts: it then says that there are more.
+a subject has more versions, uses or referrers than it counts: it then says that there are more. What the log
+holds of a past moment is also shown as of then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator, Iterator
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from registry.domain import errors as e
-from registry.domain.events import encode_event
+from registry.domain.events import Event, encode_event
 from registry.domain.history import moment
 from registry.domain.log_format import usage as stored_usage
 from registry.domain.lookup import usage
 from registry.domain.lookup.usage import SubjectUses
 from registry.domain.parsing.stored import referrers
-from registry.domain.queries import by_subject, lists, subject_list, versions
+from registry.domain.queries import by_subject, entities, lists, scope, subject_list, versions
 from registry.domain.queries.subject_list import SubjectDetails
 from registry.domain.queries.versions import Registered
 from registry.domain.queries.walks import Search
@@ -29,7 +31,8 @@ from .askers import askers_members
 from .asks import Askers, AskersOf
 from .node_queries import ASKERS
 from .operations import Call, Computation, Member, Operation, Parts, PendingQuery, PendingSearch
-from .parameters import limit, number, words
+from .parameters import limit, number, word, words
+from .past import PAST, PAST_ERRORS
 from .permissions import on_subject, readable
 from .version_usage import as_of
 
@@ -42,12 +45,20 @@ _NO_STORE = ((b"cache-control", b"no-store"),)
 
 
 def get_summary(call: Call, view: View) -> Parts:
-    """Return the parts that the request names, or all but ``numbers``."""
+    """Return the parts that the request names, or the usual ones; of the past those that are known."""
     named = {name.strip() for each in call.args["include"] for name in each.split(",") if name.strip()}
     if not named <= _PARTS.keys():
         raise e.UNPROCESSABLE(f"include must be some of {', '.join(_PARTS)}")
-    wanted = [name for name in _PARTS if (name in named if named else name != "numbers")]
-    return Parts(_members(call, wanted), headers=_NO_STORE)
+    if call.past is None:
+        return Parts(_members(call, _in_order(named or _USUAL)), headers=_NO_STORE)
+    if not named <= _OF_THE_PAST:
+        raise e.UNPROCESSABLE(f"As of the past, include must be some of {', '.join(_in_order(_OF_THE_PAST))}")
+    call.past.lasting = False  # the next change may still come
+    return Parts(_members(call, _in_order(named or _USUAL & _OF_THE_PAST)), headers=_NO_STORE)
+
+
+def _in_order(names: Collection[str]) -> list[str]:
+    return [name for name in _PARTS if name in names]
 
 
 def _members(call: Call, wanted: list[str]) -> Generator[Member, bytes, bytes]:
@@ -68,8 +79,9 @@ def _details(call: Call, _: View) -> Computation:
     def answer(_: View, found: SubjectDetails | None) -> Answer:
         return _NULL if found is None else Answer(found.print_json())
 
+    defaults, past = call.settings.defaults, call.past is not None
     return PendingSearch(
-        lambda view: subject_list.find_details(view, call.subject, call.settings.defaults), answer
+        lambda view: subject_list.find_details(view, call.subject, defaults, past=past), answer
     )
 
 
@@ -88,11 +100,61 @@ def _numbers(call: Call, _: View) -> Computation:
     return PendingSearch(search, lambda _, found: json_answer(found))
 
 
+def _config(call: Call, view: View) -> Computation:
+    config = scope.config_in_scope(view, call.subject, call.settings.defaults)
+    return Answer(entities.config_entity(config))
+
+
+def _entity(call: Call, _: View) -> Computation:
+    name = call.args["version"]
+    number = by_subject.parse_version(name) if name else None
+
+    def search(view: View) -> Search[Registered | None]:
+        if number is None:
+            return (yield from versions.find_latest(view, call.subject))
+        return (yield from by_subject.find_version(view, call.subject, number, deleted=True))
+
+    def answer(_: View, found: Registered | None) -> Answer:
+        return _NULL if found is None else Answer(entities.schema_entity(found.row))
+
+    return PendingSearch(search, answer)
+
+
 def _last_change(call: Call, view: View) -> Computation:
-    if not call.settings.history or view.history() is None:
-        return _NULL
-    newest = next(moment.walk(view, call.subject), None)
-    return _NULL if newest is None else Answer(encode_event(newest))
+    return _event(_changes_around(call, view).last)
+
+
+def _changes(call: Call, view: View) -> Computation:
+    found = _changes_around(call, view)._asdict().items()
+    members = (b'"%b":%b' % (name.encode(), _event(each).body) for name, each in found)
+    return Answer(b"{%b}" % b",".join(members))
+
+
+class _Changes(NamedTuple):
+    """The last change up to a moment, and those before and after it; None: none, or not known."""
+
+    previous: Event | None = None
+    last: Event | None = None
+    next: Event | None = None
+
+
+def _changes_around(call: Call, view: View) -> _Changes:
+    """Return the changes around the moment that is asked for. Rows of the past come without their history."""
+    past, subject = call.past, call.subject
+    with nullcontext(view) if past is None else past.now() as now:
+        if not call.settings.history or now.history() is None:
+            return _Changes()
+        end = None if past is None else past.applied
+        older = moment.walk(now, subject, end)
+        last, previous = next(older, None), next(older, None)
+        newer: Iterator[Event] = iter(())
+        if end is not None:
+            newer = moment.walk(now, subject, end - 1 if end else None, ascending=True)
+        return _Changes(previous, last, next(newer, None))
+
+
+def _event(found: Event | None) -> Answer:
+    return _NULL if found is None else Answer(encode_event(found))
 
 
 def _usage(call: Call, _: View) -> Computation:
@@ -167,11 +229,17 @@ def _most(call: Call) -> int:
 _PARTS: Final[dict[str, Callable[[Call, View], Computation]]] = {
     "details": _details,
     "numbers": _numbers,
+    "config": _config,
+    "entity": _entity,
     "lastChange": _last_change,
+    "changes": _changes,
     "usage": _usage,
     "referrers": _referrers,
     "askers": _askers,
 }
+_USUAL: Final = frozenset({"details", "lastChange", "usage", "referrers", "askers"})
+# The others are indexes and counts of the present.
+_OF_THE_PAST: Final = frozenset({"details", "numbers", "config", "entity", "lastChange", "changes"})
 
 OPERATIONS = (
     Operation(
@@ -183,9 +251,15 @@ OPERATIONS = (
         handler=get_summary,
         response_schema="SubjectSummary",
         parameters=(
-            words("include", f"Only these parts: {', '.join(_PARTS)}; by default all but numbers"),
+            words(
+                "include",
+                f"Only these parts: {', '.join(_PARTS)}; by default {', '.join(_in_order(_USUAL))}. "
+                f"As of the past there are {', '.join(_in_order(_OF_THE_PAST))}",
+            ),
+            word("version", "The version that entity shows; empty: the latest one"),
             number("limit", f"Maximum number of names in a part, at most {LIMIT_MAX}", 5),
+            *PAST,
         ),
-        errors=(e.SUBJECT_NOT_FOUND, e.UNPROCESSABLE),
+        errors=(e.INVALID_VERSION, e.SUBJECT_NOT_FOUND, e.UNPROCESSABLE, *PAST_ERRORS),
     ),
 )

@@ -175,6 +175,13 @@ class SignedIn(NamedTuple):
     lasts_s: int
 
 
+class SessionTime(NamedTuple):
+    """The seconds that a session still lasts, and those that it would if it were renewed now."""
+
+    left: int
+    lasts: int
+
+
 class SessionGate(Protocol):
     """The sessions of a gate; all calls are quick."""
 
@@ -185,6 +192,10 @@ class SessionGate(Protocol):
 
     def begin(self, credentials: Credentials, admission: Admission) -> SignedIn:
         """Begin a session of who was admitted by these credentials, or renew theirs. Raises 400, 401."""
+        ...
+
+    def time_of(self, credentials: Credentials) -> SessionTime | None:
+        """Return the time of the session of these credentials; ``None`` if they have none."""
         ...
 
     def end(self, credentials: Credentials) -> None:

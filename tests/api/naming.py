@@ -67,7 +67,7 @@ NAMELESS = {
         defaultToGlobal deleted deletedAsNegative deletedOnly detail dryRun entity fetchMaxId findTags for
         force format include includeSchemas includeSubjects key kind latestOnly level lifecycle limit mode
         normalize offset operation order outcome permanent principal query recursive referenceFormat
-        resourceType reverse ruleType schemaType since sort target until unused value verbose wait_ms
+        resourceType reverse ruleType schemaType since sort target until unused value verbose version wait_ms
     """,
     "body": """
         aliasForDeks associationType associationTypes base cascadeLifecycle census compatibility

@@ -118,6 +118,27 @@ def test_a_session_is_renewed_until_a_limit_and_then_ends(api: Console) -> None:
     assert api.status(other) == 401
 
 
+def test_a_page_learns_when_its_session_has_to_be_renewed(api: Console) -> None:
+    cookie = api.cookie()
+
+    def session(**headers: str) -> object:
+        api.gate.forget()
+        return api.request("GET", "/me", None, PAGE | headers).json.get("session")
+
+    assert session(cookie=cookie) == {"left": LASTS_S, "lasts": LASTS_S}
+    api.clock.now += 600
+    assert session(cookie=cookie) == {"left": LASTS_S - 600, "lasts": LASTS_S}
+    assert session() is None
+    assert session(authorization="Basic " + base64.b64encode(b"root:secret").decode()) is None
+    # Near the end of all renewals.
+    for _ in range(WHOLE_S // 600 - 2):
+        renewed = api.request("POST", "/me/session", {}, {"cookie": cookie, **PAGE})
+        cookie = renewed.headers["set-cookie"].partition(";")[0]
+        api.clock.now += 600
+        api.gate.forget()
+    assert session(cookie=cookie) == {"left": 300, "lasts": 600}
+
+
 def test_signing_out_ends_a_session_also_for_its_older_cookies_and_other_processes(
     api: Console, tmp_path: Path
 ) -> None:

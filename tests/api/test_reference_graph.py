@@ -36,6 +36,19 @@ def fill(api: Api) -> None:
     api.register("top", using("Top", "Middle"), references=[to("Middle", "middle")])
 
 
+def test_references_of_the_past_come_without_referrers(chain: Api) -> None:
+    now = graph(chain, "top")
+    then = len(chain.backend.log) - 1
+    for permanent in ("", "?permanent=true"):
+        chain.request("DELETE", f"/subjects/top{permanent}")
+    found = chain.get(f"/subjects/top/versions/1/graph?atOffset={then}").json
+    assert found == now
+    side = chain.get(f"/subjects/base/versions/1/graph?atOffset={then}").json
+    assert [each["subject"] for each in side["nodes"]] == ["base"]
+    cut = chain.get(f"/subjects/top/versions/1/graph?atOffset={then}&limit=2").json
+    assert ([each["subject"] for each in cut["nodes"]], cut["complete"]) == (["top", "middle"], False)
+
+
 def graph(api: Api, subject: str, query: str = "") -> Any:
     reply = api.get(f"/subjects/{subject}/versions/latest/graph{query}")
     assert reply.status == 200, reply.body

@@ -77,6 +77,43 @@ def test_only_the_parts_that_are_named_are_found(api: Api) -> None:
     assert api.get("/subjects/also/summary?include=details").json["details"]["subject"] == "base"
 
 
+def test_a_summary_looks_back(api: Api) -> None:
+    api.put("/config/base", {"compatibility": "FULL"})
+    then = len(api.backend.log) - 1
+    at = f"atOffset={then}"
+    before = api.get(f"{SUMMARY}?include=details,numbers,config,entity").json
+    api.put("/config/base", {"compatibility": "NONE"})
+    api.register("base", record("Base", "a", "b"))
+    api.request("DELETE", "/subjects/base/versions/1")
+    parts = "include=details,numbers,config,entity,changes"
+    found = api.get(f"{SUMMARY}?{parts}&{at}").json
+    events = api.get("/subjects/base/history").json["events"][::-1]
+    assert found.pop("changes") == {"previous": events[0], "last": events[1], "next": events[2]}
+    assert before["details"].pop("associations") == 0  # which are only known as of now
+    assert found == before
+    assert found["config"] == api.get(f"/config/base?defaultToGlobal=true&{at}").json
+    assert found["entity"] == api.get(f"/subjects/base/versions/1?{at}").json
+    assert [*api.get(f"{SUMMARY}?{at}").json] == ["subject", "details", "lastChange"]
+    assert api.get(f"{SUMMARY}?include=usage&{at}").error[0] == 422
+    assert api.get(f"{SUMMARY}?atOffset={events[0]['offset']}").json["lastChange"] == events[0]
+    now = api.get(f"{SUMMARY}?include=changes,lastChange").json
+    assert now["changes"] == {"previous": events[-2], "last": events[-1], "next": None}
+    assert now["lastChange"] == events[-1]
+    assert api.get(f"{SUMMARY}?atTime=1").error[:2] == (404, 40401)
+
+
+def test_a_summary_shows_the_version_that_is_named(api: Api) -> None:
+    api.register("base", record("Base", "a", "b"))
+    api.request("DELETE", "/subjects/base/versions/1")
+    entity = api.get("/subjects/base/versions/1?deleted=true").json
+    found = api.get(f"{SUMMARY}?include=entity&version=1")
+    assert found.json["entity"] == entity
+    assert api.get(f"{SUMMARY}?include=entity").json["entity"]["version"] == 2
+    assert api.get(f"{SUMMARY}?include=entity,numbers&version=7").json["entity"]["error_code"] == 40402
+    assert api.get(f"{SUMMARY}?include=entity&version=0").status == 200
+    assert api.get("/subjects/none/summary?include=entity").error[:2] == (404, 40401)
+
+
 def test_of_many_versions_the_newest_are_named(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(summary, "NUMBERS_MAX", 2)
     for field in "bcd":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 import time
@@ -195,9 +196,43 @@ COLD = (
     ("/subjects/orders-value/versions/2?view=compare", "1 field added"),
     (f"/subjects/orders-value/versions/2?view=compare&of={quote(NAME)}", "differences between fields"),
     (f"/subjects/orders-value?view=compare&of={quote(NAME)}&with=1&swap=1", "differences between fields"),
+    # As of a moment.
+    ("/subjects/orders-value?at=2&view=compare", "From version 2 then to version 3 now"),
+    ("/subjects/orders-value/versions/1?at=2&view=compare", "From version 1 then to version 3 now"),
+    ("/subjects/orders-value/versions/1?at=2", '"type"'),
+    ("/subjects/orders-value?at=2&view=versions", "1 field added"),
+    ("/subjects/orders-value?at=2&view=settings", "Compatibility level"),
+    ("/subjects/orders-value?at=2&view=references", "Which schemas referred to this one"),
+    ("/subjects/orders-value?at=2&view=history", "version registered"),
+    ("/subjects/orders-value?at=2&view=details", "only known as of now"),
+    ("/subjects/orders-value?at=2&view=usage", "is only known as of now"),
+    ("/subjects/orders-value?at=2&view=askers", '"type"'),
+    ("/try?subject=also", EFFECTIVE), ("/try?subject=also&version=1", EFFECTIVE),
 )  # fmt: skip
 # Files of the console and requests of the API, until a browser that knows nothing shows what a page is about.
 REQUESTS_MAX = 10
+
+
+REFERRERS = 12  # references in a chain, of one version to the one before
+
+
+def refer_for_a_moment(url: str) -> int:
+    """Register a chain of references, and delete it; return an offset at which it was there."""
+    httpx.put(f"{url}/config/refers", json={"compatibility": "NONE"}).raise_for_status()
+    then = -1
+    for number in range(1, REFERRERS + 2):
+        used = "R0" if number == 1 else f"R{number - 1}"
+        fields = [] if number == 1 else [{"name": "f", "type": used}]
+        text = json.dumps({"type": "record", "name": f"R{number}", "fields": fields})
+        references = [] if number == 1 else [{"name": used, "subject": "refers", "version": number - 1}]
+        body = {"schema": text, "references": references}
+        answer = httpx.post(f"{url}/subjects/refers/versions", json=body).raise_for_status()
+        then = int(answer.headers["x-registry-offset"]) - 1
+    for number in range(REFERRERS + 1, 0, -1):
+        for permanent in ("false", "true"):
+            version = f"{url}/subjects/refers/versions/{number}?permanent={permanent}"
+            httpx.delete(version).raise_for_status()
+    return then
 
 
 def test_every_page_takes_few_requests_of_a_browser_that_knows_nothing(
@@ -209,7 +244,16 @@ def test_every_page_takes_few_requests_of_a_browser_that_knows_nothing(
     sent: list[str] = []
     page.on("request", lambda request: sent.append(request.url))
     guid = httpx.get(f"{served.url}/schemas/ids/1").json()["guid"]
-    for address, shown in (*COLD, (f"/lookup?guid={guid}", '"type"')):
+    watch.allow("status of 404 .*/subjects/refers/summary")  # the subject is gone
+    httpx.put(f"{served.url}/config/also", json={"alias": "orders-value"}).raise_for_status()
+    then = refer_for_a_moment(served.url)
+    more = (
+        (f"/lookup?guid={guid}", '"type"'),
+        (f"/subjects/refers?at={then}&view=references", f"version {REFERRERS}"),
+        # The subject is gone since.
+        (f"/subjects/refers?at={then}&view=compare", "none"),
+    )
+    for address, shown in (*COLD, *more):
         page.goto("about:blank")
         sent.clear()
         page.goto(f"{served.url}/ui/" + (f"#{address}" if address else ""))
@@ -223,6 +267,7 @@ def test_every_page_takes_few_requests_of_a_browser_that_knows_nothing(
     # What this counts: the page, its bundles, what it asks, and the feed.
     assert {"app.js", "view.js", "me", "changes", "cluster", "metrics", "census"} <= {*taken["/home"]}
     page.context.close()
+    httpx.delete(f"{served.url}/config/also").raise_for_status()
 
 
 def test_usage_shows_where_versions_live_and_what_nobody_knows(opened: Opened) -> None:

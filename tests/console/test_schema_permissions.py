@@ -78,13 +78,19 @@ def test_a_page_takes_few_requests_also_for_a_reader_who_has_signed_in(
     page.get_by_role("dialog").get_by_role("button", name="Sign in", exact=True).click()
     expect(page.get_by_role("dialog")).to_have_count(0)
     sent: list[str] = []
-    # That a session is renewed is no part of a page, which waits for nothing of it.
-    page.on("request", lambda request: None if "/me/session" in request.url else sent.append(request.url))
+    page.on("request", lambda request: sent.append(request.url))
+    offset = httpx.get(f"{served.url}/subjects/own-many/history", auth=("root", "secret")).json()
+    at = offset["events"][0]["offset"]
     for address, shown in (
         ("/subjects/own-many", "nobody known|clients?,|nothing"),
         ("/subjects/own-many/versions/2", "Restore…"),
         ("/subjects/own-many?view=settings", "alice lacks permission: this requires mode here."),
         ("/try?subject=own-many&version=1", "the effective level"),
+        (f"/subjects/own-many?at={at}", "boolean"),
+        (f"/subjects/own-many?at={at - 3}&view=compare", "Then and now"),
+        (f"/subjects/own-many?at={at}&view=versions", "Verdict at each level"),
+        (f"/subjects/own-many?at={at}&view=settings", "NONE"),
+        (f"/subjects/own-many?at={at}&view=references", "None."),
     ):
         page.goto("about:blank")
         sent.clear()

@@ -235,6 +235,26 @@ def test_a_failure_to_sign_out_is_reported(opened: Opened, served: Place, watch:
     expect(page.get_by_role("dialog", name="Sign in")).to_be_visible()
 
 
+def test_a_session_is_renewed_when_that_is_due_and_not_when_a_page_is_opened(opened: Opened) -> None:
+    page = opened()
+    sign_in(page, "root")
+    signed_in(page, "root")
+    renewed: list[str] = []
+    page.on(
+        "request", lambda request: renewed.append(request.method) if "/me/session" in request.url else None
+    )
+    page.clock.install()
+    page.reload()
+    signed_in(page, "root")
+    page.clock.fast_forward(60_000)
+    page.evaluate("fetch('../me', { headers: { 'x-requested-with': 'fetch' } })")  # a later request
+    assert renewed == []
+    with page.expect_response(lambda response: "/me/session" in response.url) as answer:
+        page.clock.fast_forward(300_000)
+    assert (answer.value.status, answer.value.json(), renewed) == (200, {"lasts": 900}, ["POST"])
+    assert storage(page) == [[], []]
+
+
 # Pages that show nothing to users who have not signed in.
 VIEWS = (
     "/subjects", "/config", "/config/members", "/contexts", "/activity", "/try?subject=some", "/usage",

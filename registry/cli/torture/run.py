@@ -76,7 +76,6 @@ class Verdict(NamedTuple):
         declared = sum(each.stale for each in self.operations)
         return {**done, "stale": declared, "failed": sum(each.is_failed for each in self.operations)}
 
-
     @property
     def failures(self) -> list[tuple[FailureKind, int]]:
         """The kinds of failed attempts and their numbers, most frequent first."""

@@ -182,11 +182,12 @@ class Graph:
     complete: bool = True
 
 
-def graph(view: View, start: Registered, limit: int) -> Search[Graph]:
-    """Search breadth-first in both directions for at most ``limit`` versions around ``start``."""
+def graph(view: View, start: Registered, limit: int, *, referrers: bool = True) -> Search[Graph]:
+    """Search breadth-first for at most ``limit`` versions around ``start``; in both directions if wanted."""
     found = _Growing(limit)
     found.add(Node(start.subject, start.version, 0, start))
-    for step, next_of in ((1, _references_of), (-1, _users)):
+    directions = ((1, _references_of), (-1, _users)) if referrers else ((1, _references_of),)
+    for step, next_of in directions:
         waiting = deque([0])
         while waiting:
             place = waiting.popleft()

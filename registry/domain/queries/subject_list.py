@@ -32,7 +32,7 @@ class SubjectDetails(NamedTuple):
     level: str  # the compatibility level in force
     mode: str  # the mode in force
     alias: str | None  # from the subject's own config
-    associations: int
+    associations: int | None  # None: not known, as of the past
 
     def print_json(self) -> bytes:
         """Return the JSON object; ``size`` is the length of the latest version's text as JSON, in bytes."""
@@ -45,7 +45,7 @@ class SubjectDetails(NamedTuple):
                 "references": len(entities.references(row)),
                 "compatibilityLevel": self.level,
                 "mode": self.mode,
-                "associations": self.associations,
+                **({} if self.associations is None else {"associations": self.associations}),
                 **({"alias": self.alias} if self.alias else {}),
             }
         )
@@ -134,17 +134,19 @@ def _subject_of(item: Subject | Place) -> Subject:
     return item.subject if isinstance(item, Place) else item
 
 
-def find_details(view: View, subject: Subject, defaults: Defaults) -> Search[SubjectDetails | None]:
-    """Search for what a table shows of a subject; ``None`` if it has no version."""
+def find_details(
+    view: View, subject: Subject, defaults: Defaults, *, past: bool = False
+) -> Search[SubjectDetails | None]:
+    """Search for what a table shows of a subject; ``None`` if it has no version.
+
+    ``past``: the rows are of a past moment, without associations.
+    """
     latest = yield from versions.find_latest(view, subject)
     if latest is None:
         return None
     live, deleted = yield from count(view, subject)
     config = scope.config_in_scope(view, subject, defaults)
-    associations = 0
-    for _ in scan(view, layout.scope_key(layout.ASSOCIATION, subject)):
-        associations += 1
-        yield
+    associations = None if past else (yield from _count_associations(view, subject))
     return SubjectDetails(
         subject,
         latest,
@@ -155,6 +157,14 @@ def find_details(view: View, subject: Subject, defaults: Defaults) -> Search[Sub
         (scope.stored_config(view, subject) or scope.Config()).alias,
         associations,
     )
+
+
+def _count_associations(view: View, subject: Subject) -> Search[int]:
+    found = 0
+    for _ in scan(view, layout.scope_key(layout.ASSOCIATION, subject)):
+        found += 1
+        yield
+    return found
 
 
 def count(view: View, subject: Subject) -> Search[tuple[int, int]]:

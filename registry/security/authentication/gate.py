@@ -23,6 +23,7 @@ from registry.security.gate import (
     Credentials,
     NoCredentials,
     Refused,
+    SessionTime,
     SignedIn,
 )
 
@@ -298,12 +299,20 @@ class AuthenticationGate:
 
     def end(self, credentials: Credentials) -> None:
         """End the session of these credentials, if they have one. Raises 503."""
-        authorization = credentials.authorization
-        session = self._session_of(authorization.partition(b" ")[2]) if self._sessions is not None else None
-        if session is not None and authorization.startswith(SESSION):
+        session = self._session_in(credentials)
+        if session is not None:
             assert self._sessions is not None
             self._sessions.end(session)
-            self._known.drop(self._tag(authorization))
+            self._known.drop(self._tag(credentials.authorization))
+
+    def time_of(self, credentials: Credentials) -> SessionTime | None:
+        """Return the time of the session of these credentials; ``None`` if they have none."""
+        session = self._session_in(credentials)
+        return None if session is None or self._sessions is None else self._sessions.time_of(session)
+
+    def _session_in(self, credentials: Credentials) -> Session | None:
+        scheme, _, token = credentials.authorization.partition(b" ")
+        return self._session_of(token) if self._sessions is not None and scheme + b" " == SESSION else None
 
     def _admit_session(self, tag: bytes, token: bytes) -> Admission:
         session = self._session_of(token)

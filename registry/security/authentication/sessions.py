@@ -25,6 +25,7 @@ import msgspec
 
 from registry.domain.errors import BAD_REQUEST, UNAVAILABLE
 from registry.domain.principal import Principal
+from registry.security.gate import SessionTime
 
 # A session is renewed while a page is open, but not beyond this many seconds.
 WHOLE_S: Final = 12 * 3600
@@ -184,9 +185,17 @@ class Sessions:
         """Return another token of the same session."""
         return self._sign(session.claims)
 
+    def time_of(self, session: Session) -> SessionTime:
+        """Return how long a session still lasts, and how long it would if it were renewed now."""
+        now = int(self._clock())
+        return SessionTime(max(0, session.claims.expires - now), max(0, self._end(session.claims, now) - now))
+
+    def _end(self, claims: _Claims, now: int) -> int:
+        return min(now + self._lasts_s, claims.until)
+
     def _sign(self, claims: _Claims) -> tuple[bytes, int]:
         now = int(self._clock())
-        expires = min(now + self._lasts_s, claims.until)
+        expires = self._end(claims, now)
         body = _encode(msgspec.structs.replace(claims, expires=expires))
         token = base64.urlsafe_b64encode(body + self._mac(self._keys[0], body)).rstrip(b"=")
         if len(token) > TOKEN_BYTES_MAX:

@@ -15,52 +15,53 @@ import { useResource } from "../live/resources.js";
 import { History } from "./history.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { LookBack } from "./look-back.js";
-import { settingsAt, versionsAt } from "./moment.js";
 import { InForce } from "./past-settings.js";
 import { PastReferences } from "./past-references.js";
-import { comparedTexts, versionOf, withFields } from "./reading.js";
+import { comparedTexts, subjectAt, subjectNow, versionOf, withFields } from "./reading.js";
 import { HISTORY } from "./resources.js";
 import { Refused } from "./refused.js";
 import { VersionText } from "./text.js";
 import { Versions, numberOf, useSteps } from "./versions.js";
 
-const EVENTS = 200; // among which the changes next to the moment are looked for
-const NOT_FOUND = 404;
+const EVENTS = 200; // among which the changes next to a moment are looked for at which there was no subject
 
 /** wanted: the version in the address; query: of the page, with the offset `at`; onChange(changes of the query). */
 export function Past({ subject, wanted, query, onChange }) {
   const { at } = query;
-  const listed = useLoaded((signal) => versionsAt(subject, at, signal), [subject, at]);
+  const then = useLoaded((signal) => subjectAt(subject, at, numberOf(wanted), signal), [subject, at]);
   return html`
-    <${Banner} key=${at} subject=${subject} query=${query} />
-    <${Reconstruction} of=${listed} what="the versions" subject=${subject} query=${query}>
-      ${(versions) =>
-        html`<${Subject} subject=${subject} wanted=${wanted} versions=${versions} query=${query}
-          onChange=${onChange} />`}
+    <${Banner} key=${at} subject=${subject} query=${query} then=${then} />
+    <${Reconstruction} of=${then} what="the versions" subject=${subject} query=${query}>
+      ${(found) =>
+        html`<${Subject} subject=${subject} wanted=${wanted} then=${found} query=${query} onChange=${onChange} />`}
     <//>`;
 }
 
-function Banner({ subject, query }) {
+function Banner({ subject, query, then }) {
   const { at, ...present } = query;
-  const history = useResource(HISTORY, subject, EVENTS);
-  const events = history.value?.events ?? []; // the newest first
-  const last = events.findIndex(({ offset }) => offset <= Number(at));
+  const history = useResource(then.error ? HISTORY : null, subject, EVENTS);
+  const { previous, last, next } = then.value?.changes ?? changesAround(history.value?.events ?? [], Number(at));
   const link = (event, label) => event &&
     html`<a class="button" href=${`#${to(to`/subjects/${subject}`, { ...query, at: String(event.offset) })}`}>
       ${label}</a>`;
   return html`
     <section class="notice info past" aria-label="A moment of the past">
       <h2>As of offset ${at}</h2>
-      ${last >= 0 &&
-        html`<p>Last change before that time: <${Worded} event=${events[last]} />, <${Time}
-          ms=${events[last].time} />.</p>`}
+      ${last &&
+        html`<p>Last change before that time: <${Worded} event=${last} />, <${Time} ms=${last.time} />.</p>`}
       <div class="actions">
         <a class="button" href=${`#${to(to`/subjects/${subject}`, present)}`}>Back to now</a>
-        ${last >= 0 && link(events[last + 1], "Previous change")}
-        ${link(last < 0 ? events.at(-1) : events[last - 1], "Next change")}
+        ${link(previous, "Previous change")}
+        ${link(next, "Next change")}
       </div>
       <${LookBack} subject=${subject} query=${query} />
     </section>`;
+}
+
+/** events: the newest first. */
+function changesAround(events, at) {
+  const count = events.filter(({ offset }) => offset > at).length;
+  return { previous: events[count + 1], last: events[count], next: events[count - 1] };
 }
 
 function Worded({ event: { kind, version, principal } }) {
@@ -74,31 +75,34 @@ function Reconstruction({ of, subject, query, ...more }) {
   return html`<${Loaded} of=${of} ...${more} />`;
 }
 
-function Subject({ subject, wanted, versions, query, onChange }) {
+/** then: see `subjectAt`. */
+function Subject({ subject, wanted, then, query, onChange }) {
+  const { versions, older } = then;
   const number = numberOf(wanted, versions.find(({ deleted }) => !deleted) ?? versions[0]);
   useSteps(subject, versions, number, query);
   return html`
     <div class="schema">
-      <${Versions} subject=${subject} versions=${versions} older=${0} current=${number} query=${query}
+      <${Versions} subject=${subject} versions=${versions} older=${older} current=${number} query=${query}
         onChange=${onChange} />
-      ${versions.some((each) => each.number === number)
-        ? html`<${Version} subject=${subject} number=${number} versions=${versions} query=${query}
-          onChange=${onChange} />`
+      ${older > 0 || versions.some((each) => each.number === number)
+        ? html`<${Version} subject=${subject} number=${number} then=${then} query=${query} onChange=${onChange} />`
         : html`<${Notice} kind="empty" title=${`Version ${number} did not exist at that time`} />`}
     </div>`;
 }
 
-function Version({ subject, number, versions, query, onChange }) {
+function Version({ subject, number, then, query, onChange }) {
   const { at } = query;
-  const found = useLoaded((signal) => withFields(subject, number, signal, at), [subject, number, at]);
+  const { versions, entity } = then;
+  const found = useLoaded(async (signal) => (entity?.version === number
+    ? entity : versionOf(subject, number, signal, undefined, at)), [subject, number, at]);
   const tabs = (version) => [
     { id: "text", label: "Schema",
       content: () =>
         html`
-          <${Fields} version=${version} at=${at} />
+          <${PastFields} version=${version} at=${at} />
           <${VersionText} version=${version} at=${at} form=${query.form} onForm=${(form) => onChange({ form })} />` },
     { id: "compare", label: "Compare with now",
-      content: () => html`<${WithNow} subject=${subject} version=${version} query=${query} />` },
+      content: () => html`<${WithNow} subject=${subject} version=${version} then=${then} query=${query} />` },
     { id: "versions", label: "Compare",
       content: () => html`<${Compare} version=${version} versions=${versions} base=${Number(query.with) || 0} at=${at}
         onBase=${(other) => onChange({ with: String(other) })} />` },
@@ -110,7 +114,7 @@ function Version({ subject, number, versions, query, onChange }) {
           was ${version.id}.</p><//>` },
     { id: "details", label: "Metadata", content: () => html`<${Details} version=${version} at=${at} />` },
     { id: "settings", label: "Config and mode",
-      content: () => html`<${Settings} subject=${subject} query=${query} />` },
+      content: () => html`<${InForce} config=${then.config} mode=${then.details.mode} />` },
     { id: "history", label: "History",
       content: () => html`<${History} subject=${subject} lookBack=${false} undo=${false} />` },
   ];
@@ -125,23 +129,18 @@ function Version({ subject, number, versions, query, onChange }) {
     </article>`;
 }
 
-function Settings({ subject, query }) {
-  const found = useLoaded((signal) => settingsAt(subject, query.at, signal), [subject, query.at]);
-  return html`
-    <${Reconstruction} of=${found} what="config and mode" subject=${subject} query=${query}>
-      ${(settings) => html`<${InForce} ...${settings} />`}
-    <//>`;
+function PastFields({ version, at }) {
+  const { subject, version: number } = version;
+  const found = useLoaded((signal) => withFields(subject, number, signal, at), [subject, number, at]);
+  return html`<${Loaded} of=${found} what="the fields">${(known) => html`<${Fields} version=${known} at=${at} />`}<//>`;
 }
 
-function WithNow({ subject, version, query }) {
+function WithNow({ subject, version, then, query }) {
   const { at } = query;
-  const both =
-    useLoaded((signal) =>
-      Promise.all([settingsAt(subject, at, signal), settingsAt(subject, undefined, signal),
-        withLatest(version, signal)]), [subject, version.version, at]);
+  const found = useLoaded((signal) => withLatest(version, signal), [subject, version.version, at]);
   return html`
-    <${Reconstruction} of=${both} what="what is now" subject=${subject} query=${query}>
-      ${([then, now, { latest, compared }]) => html`
+    <${Reconstruction} of=${found} what="what is now" subject=${subject} query=${query}>
+      ${({ latest, config, mode, compared }) => html`
         <section><${Table} caption="Then and now" rowKey=${({ what }) => what} columns=${[
           { id: "what", title: "What", cell: ({ what }) => what },
           { id: "then", title: "Then", cell: (row) => row.then },
@@ -152,23 +151,18 @@ function WithNow({ subject, version, query }) {
         ]} rows=${[
           { what: "Version", then: version.version, now: latest?.version ?? "none" },
           { what: "Id", then: version.id, now: latest?.id ?? "none" },
-          { what: "Compatibility", then: levelOf(then.config), now: levelOf(now.config) },
-          { what: "Mode", then: then.mode, now: now.mode },
+          { what: "Compatibility", then: levelOf(then.config), now: levelOf(config) },
+          { what: "Mode", then: then.details.mode, now: mode },
         ]} /></section>
         ${latest &&
           html`<${Pair} key=${`${at} ${version.version}`} old=${version} fresh=${latest} found=${compared}
-            onRetry=${both.reload}
+            onRetry=${found.reload}
             names=${[`version ${version.version} then`, `version ${latest.version} now`]} />`}`}
     <//>`;
 }
 
-/** Returns the latest version of today, and how a version of then compares with it: `{ latest, compared }`. */
+/** Returns what `subjectNow` does, with `compared`: how a version of then compares with the latest one. */
 async function withLatest(version, signal) {
-  try {
-    const latest = await versionOf(version.subject, "latest", signal);
-    return { latest, compared: await comparedTexts(version, latest, signal) };
-  } catch (error) {
-    if (error.status === NOT_FOUND) return { latest: null };
-    throw error;
-  }
+  const now = await subjectNow(version.subject, signal);
+  return { ...now, compared: now.latest && await comparedTexts(version, now.latest, signal) };
 }

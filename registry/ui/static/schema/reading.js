@@ -15,13 +15,41 @@ import { qualified } from "./scopes.js";
 export async function versionsOf(asked, signal) {
   const query = { include: "details,numbers" };
   try {
-    const { subject, details, numbers } = await get(path`/subjects/${asked}/summary`, { query, signal });
-    const older = Math.max(0, details.versions + details.deletedVersions - numbers.length);
-    return { subject, versions: numberedFrom(numbers.reverse()), older, details };
+    return listedIn(await get(path`/subjects/${asked}/summary`, { query, signal }));
   } catch (error) {
     const alias = error.code === NO_SUBJECT && await aliasOf(asked, signal);
     if (!alias) throw error;
     return { subject: qualified(alias, asked), versions: [], older: 0, details: null };
+  }
+}
+
+/** Returns an answer of `/summary` with `versions` and `older`. */
+function listedIn(found) {
+  const { numbers, details: { versions, deletedVersions } } = found;
+  const older = Math.max(0, versions + deletedVersions - numbers.length);
+  return { ...found, versions: numberedFrom(numbers.reverse()), older };
+}
+
+/**
+ * Returns what a subject was at an offset: as `versionsOf`, its `config` and `details.mode` in force, the `changes`
+ * around the moment, and `entity`: the version that is wanted, by default the latest one; undefined if there is none.
+ */
+export async function subjectAt(asked, at, wanted, signal) {
+  const query = { include: "details,numbers,config,entity,changes", version: wanted };
+  const found = listedIn(await getAt(at, path`/subjects/${asked}/summary`, query, signal));
+  return { ...found, entity: partOf(found.entity).value };
+}
+
+/** Returns what a subject is now: `{ latest, config, mode }`; latest: null if it has no version that is not deleted. */
+export async function subjectNow(subject, signal) {
+  try {
+    const query = { include: "details,config,entity" };
+    const { details, config, entity } = await get(path`/subjects/${subject}/summary`, { query, signal });
+    return { latest: details.versions ? memberOf(entity) : null, config, mode: details.mode };
+  } catch (error) {
+    if (error.code !== NO_SUBJECT) throw error;
+    const { config, mode } = await get("/scopes", { query: { subject }, signal });
+    return { latest: null, config, mode };
   }
 }
 
@@ -131,9 +159,9 @@ function partOf(found) {
   }
 }
 
-/** Returns at most `limit` versions around one, with the references between them. */
-export function graphOf(subject, number, limit, signal) {
-  return get(path`/subjects/${subject}/versions/${number}/graph`, { query: { limit }, signal });
+/** Returns at most `limit` versions around one, with the references between them. at: see `getAt`. */
+export function graphOf(subject, number, limit, signal, at) {
+  return getAt(at, path`/subjects/${subject}/versions/${number}/graph`, { limit }, signal);
 }
 
 /** Returns the members of a version that a registration sends. */

@@ -90,12 +90,12 @@ export const TARGET = resource("target", async (signal, asked) => {
 
 /** Returns what is known of a name, and of the subject that answers for it: another one if the name is an alias. */
 async function answering(asked, signal) {
-  const settings = await scopesOf(signal, asked);
-  const { versions: own = 0, scopes } = settings;
+  const { answering: found, ...settings } = await scopesOf(signal, asked);
+  const { versions: own = 0, scopes, seen } = settings;
   const alias = scopes[0].config?.alias;
   if (!alias) return { own, subject: asked, settings };
   const subject = qualified(alias, asked);
-  return { own, subject, settings: await scopesOf(signal, subject) };
+  return { own, subject, settings: found ? { ...found, seen } : await scopesOf(signal, subject) };
 }
 
 /** Returns what `/scopes` says of a subject or scope, with `seen`. */

@@ -11,6 +11,7 @@ import * as oidc from "./oidc.js";
 
 const AGAIN_MS = 5000;
 const RENEWED_PART = 1 / 3; // of a session's time, after which it is renewed
+const LOADED_MS = 5000; // after which a page that has just been opened has what it shows
 const RENEW_MIN_MS = 1000;
 const NO_SESSIONS = new Set([400, 404, 405]); // what a registry answers that gives this user none
 
@@ -69,7 +70,7 @@ async function start() {
     const about = addressed();
     const me = { ...(await askMe(credential, about)), about };
     change({ me, asking: me.signIn.required && me.principal === null });
-    if (canSignOut() && !returned) keepAlive();
+    if (canSignOut() && !returned) keepAliveOf(me);
     if (returned) tabs.postMessage("in");
   } catch (error) {
     change({ error: error.message, me: await askMe().catch(() => null), asking: returned !== null });
@@ -99,7 +100,8 @@ async function open(made) {
   credential = null;
   try {
     const answer = await request("POST", "/me/session", { credential: made, body: {} });
-    keepAlive((await answer.json()).lasts);
+    const { lasts } = await answer.json();
+    keepAlive(lasts, lasts);
   } catch (error) {
     if (!NO_SESSIONS.has(error.status)) throw error;
     await askMe(made);
@@ -107,11 +109,17 @@ async function open(made) {
   }
 }
 
-/** Renew the session before it ends, while the page is shown. lasts: its seconds; unknown at first. */
-function keepAlive(lasts) {
+/** Renew the session before it ends, while the page is shown. left, lasts: its seconds now, and after a renewal. */
+function keepAlive(left, lasts, leastMs = RENEW_MIN_MS) {
   clearTimeout(renewal);
-  const ms = lasts === undefined ? 0 : Math.max(RENEW_MIN_MS, lasts * 1000 * RENEWED_PART);
+  const ms = Math.max(leastMs, (left - lasts * (1 - RENEWED_PART)) * 1000);
   renewal = setTimeout(renew, Math.min(ms, 2 ** 31 - 1));
+}
+
+/** The same for the session of GET /me, not before the page has loaded unless it ends sooner. */
+function keepAliveOf({ session }) {
+  if (!session) keepAlive(0, 0, LOADED_MS); // such as of a browser that sends a password by itself
+  else keepAlive(session.left, session.lasts, Math.min(LOADED_MS, session.left * 1000 * RENEWED_PART));
 }
 
 async function renew() {
@@ -125,7 +133,8 @@ async function renew() {
     // By itself, a session lasts no longer than the token that it began with.
     const made = due && tokens ? `Bearer ${tokens.sent}` : null;
     const answer = await request("POST", "/me/session", { credential: made, body: {} });
-    keepAlive((await answer.json()).lasts);
+    const { lasts } = await answer.json();
+    keepAlive(lasts, lasts);
   } catch (error) {
     if (error.status === 401) ended();
     else if (error.temporary) renewal = setTimeout(renew, AGAIN_MS);
@@ -146,7 +155,7 @@ async function heard(said) {
   const me = await askMe().catch(() => null);
   if (me?.principal) {
     signedIn(me);
-    keepAlive();
+    keepAliveOf(me);
   }
 }
 
