@@ -630,6 +630,23 @@ def test_a_permanent_deletion_wants_the_name_and_reports_which_ids_vanish(
     assert filled.get(f"/schemas/ids/{found['id']}").status_code == 404
 
 
+def test_a_subject_is_refused_beforehand_because_of_one_of_its_oldest_versions(
+    filled: httpx.Client, opened: Open
+) -> None:
+    filled.put("/config/aged-value", json={"compatibility": "NONE"}).raise_for_status()
+    for number in range(52):
+        register(filled, "aged-value", record(f"Aged{number}"))
+    reference = {"name": "Aged0", "subject": "aged-value", "version": 1}
+    body = {"schema": record("Heir", field("aged", "Aged0")), "references": [reference]}
+    filled.post("/subjects/heir-value/versions", json=body).raise_for_status()
+    page = opened("/subjects/aged-value")
+    page.get_by_role("button", name="Delete the subject…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Version 1 is referenced by these versions")
+    expect(dialog.get_by_role("link", name="heir-value")).to_be_visible()
+    expect(dialog.get_by_role("button", name="Delete", exact=True)).to_be_disabled()
+
+
 def test_a_version_that_others_refer_to_is_refused_beforehand(filled: httpx.Client, opened: Open) -> None:
     page = opened("/subjects/base-value")
     page.get_by_role("button", name="Delete version 1…").click()

@@ -37,7 +37,8 @@ export function DeleteDialog({ subject, number, versions, associated, onClose, o
     const query = { permanent: permanent || undefined };
     writing.run((tag) => send("DELETE", where, { query, tag }), found.value, look);
   };
-  const refused = found.value?.doomed.some(({ referrers }) => referrers.length > 0);
+  const refused = [...(found.value?.doomed ?? []), ...(found.value?.others ?? [])]
+    .some(({ referrers }) => referrers.length > 0);
   // They keep a subject, and a version that clients get.
   const kept = associated && (number === null || (!permanent
     && versions.every((each) => each.deleted || each.number === number)));
@@ -63,8 +64,8 @@ export function DeleteDialog({ subject, number, versions, associated, onClose, o
     <//>`;
 }
 
-function Consequences({ found: { doomed, unexamined }, permanent }) {
-  const referred = doomed.filter(({ referrers }) => referrers.length);
+function Consequences({ found: { doomed, others, unexamined }, permanent }) {
+  const referred = [...doomed, ...others].filter(({ referrers }) => referrers.length);
   const vanishing = doomed.filter(({ vanishes }) => vanishes);
   const all = doomed.length + unexamined;
   return html`
