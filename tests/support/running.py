@@ -23,6 +23,7 @@ __all__ = ["PATIENT", "ROOT", "Registry", "Served", "free_port", "until", "until
 ROOT = Path(__file__).parents[2]
 # For clients whose own timeout may be shorter than the registry's.
 PATIENT = httpx.Timeout(60.0)
+# So many connections hardly all reach the same one of two readers.
 BOTH = range(32)
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 15.0
