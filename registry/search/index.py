@@ -32,7 +32,8 @@ _log = logging.getLogger(__name__)
 
 # Another one for each change of what is stored, or of what words are.
 FORMAT: Final = b"registrar-search 4"
-_FILE, _CONDEMNED = "data.mdb", "damaged"
+# The second one, of a file with this inode: a reader has found it damaged.
+_FILE, _DAMAGED = "data.mdb", "damaged-%d"
 _TABLES: Final = (b"words", b"subjects", b"meta")
 _FORMAT, _BOOT, _OPENED, _PROGRESS = b"format", b"boot", b"opened", b"progress"
 # So often it may be opened without being closed in between.
@@ -282,6 +283,7 @@ class SearchIndex:
         if env is None:
             yield None
             return
+        inode = self._inode
         try:
             with env.begin() as txn:
                 yield IndexView(txn, *self._tables)
@@ -290,15 +292,29 @@ class SearchIndex:
             if self._writable:
                 raise failure from error
             if isinstance(failure, DamagedIndex):
-                _log.warning("%s", failure)
-                with suppress(OSError):
-                    (self.path / _CONDEMNED).touch()
+                self._condemn(inode, failure)
             raise INDEX_INCOMPLETE() from error
+
+    def _condemn(self, inode: int, failure: DamagedIndex) -> None:
+        # The node may have replaced that file meanwhile; the one that is there now is then not meant.
+        mark = self.path / (_DAMAGED % inode)
+        if mark.exists():
+            return
+        _log.warning("%s", failure)
+        with suppress(OSError):
+            mark.touch()
 
     @property
     def is_condemned(self) -> bool:
-        """True if a reader has found damage."""
-        return (self.path / _CONDEMNED).exists()
+        """True if a reader has found damage in the file that is there now."""
+        return (self.path / (_DAMAGED % self._find_inode())).exists()
+
+    def _find_inode(self) -> int:
+        """Return that of the file that is there now; 0 if there is none."""
+        try:
+            return (self.path / _FILE).stat().st_ino
+        except OSError:
+            return 0
 
     def _failure(self, done: str, error: lmdb.Error) -> SearchIndexError:
         kind = DamagedIndex if isinstance(error, _DAMAGES) else SearchIndexError
@@ -309,9 +325,8 @@ class SearchIndex:
         if self._writable:
             return self._env
         with self._opening:
-            try:
-                inode = (self.path / _FILE).stat().st_ino
-            except OSError:
+            inode = self._find_inode()
+            if not inode:
                 return None
             if self._env is None or inode != self._inode:
                 self._open_existing(inode)

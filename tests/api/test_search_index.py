@@ -5,12 +5,13 @@ from __future__ import annotations
 import mmap
 import os
 import queue
+import signal
 import struct
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import lmdb
@@ -255,7 +256,7 @@ def test_damaged_pages_are_noticed_when_the_index_is_filled_and_built_once_more(
     assert filled_again(filler) == 1
     assert found(index, "r") == {"one", "two", "three"}
     assert filler.problem == ""
-    (filled.rows.path / "search" / "damaged").touch()
+    (index.path / f"damaged-{(index.path / 'data.mdb').stat().st_ino}").touch()
     with pytest.raises(DamagedIndex):  # not again and again
         filler.step()
     index.close()
@@ -271,6 +272,45 @@ def test_damage_that_a_reader_finds_is_mended_by_the_node(filled: Searching) -> 
     assert filled_again(filler) == 1
     assert found(index, "r") == {"one", "two"}
     index.close()
+
+
+def test_damage_of_a_file_that_the_node_has_replaced_is_not_that_of_the_new_one(
+    filled: Searching, caplog: pytest.LogCaptureFixture
+) -> None:
+    reader = SearchIndex(filled.rows.path / "search", MAP_BYTES)
+    for _ in range(2):
+        with pytest.raises(e.RegistryError), reader.view():
+            raise lmdb.CorruptedError("here")
+    assert len(caplog.records) == 1, "searches that find the same damage say so once"
+    former = ExitStack()
+    former.enter_context(reader.view())
+    index = reopened(filled.rows.path)
+    with pytest.raises(e.RegistryError), former:
+        raise lmdb.CorruptedError("here")
+    assert len(list(index.path.glob("damaged-*"))) == 1
+    assert not index.is_condemned
+    index.close()
+
+
+@pytest.mark.parametrize(("kills", "kept"), [(OPENED_MAX - 1, {"one", "two"}), (OPENED_MAX, set[str]())])
+def test_only_a_process_that_was_killed_again_and_again_loses_its_index(
+    filled: Searching, kills: int, kept: set[str]
+) -> None:
+    # What kills it may have nothing to do with the index.
+    run = "import sys; from tests.api.test_search_index import open_and_be_killed as run; run(*sys.argv[1:])"
+    subprocess.run([sys.executable, "-c", run, str(filled.rows.path), str(kills)], check=True)
+    index = reopened(filled.rows.path)
+    assert found(index, "r") == kept
+    index.close()
+
+
+def open_and_be_killed(folder: str, times: str) -> None:
+    """Open an index in so many processes, each of which is killed."""
+    for _ in range(int(times)):
+        if (child := os.fork()) == 0:
+            reopened(Path(folder))
+            os.kill(os.getpid(), signal.SIGKILL)
+        assert os.waitpid(child, 0)[1] == signal.SIGKILL
 
 
 def search_refused(folder: str) -> None:

@@ -32,7 +32,7 @@ from registry.ipc.messages import (
     frames,
 )
 from registry.reader.node_client import NodeClient
-from registry.reader.node_connection import NodeConnection, NotSent
+from registry.reader.node_connection import NodeConnection, NodeLost, NotSent
 from tests.support.running import until_async
 
 
@@ -349,11 +349,16 @@ def test_calls_are_sent_together_in_the_iteration_of_the_event_loop_that_makes_t
     uvloop.run(run())
 
 
-def test_a_call_on_a_connection_that_is_closing_is_not_sent() -> None:
+def test_only_calls_on_a_connection_that_is_closing_count_as_not_sent() -> None:
     async def run() -> None:
-        async with connected() as (connection, _):
+        async with connected() as (connection, theirs):
+            deadline = asyncio.get_running_loop().time() + 30
+            written = connection.call(1, Confirm(1), deadline)
             connection.transport.close()
             with pytest.raises(NotSent):
-                await connection.call(1, Confirm(1), asyncio.get_running_loop().time() + 30)
+                await connection.call(2, Confirm(2), deadline)
+            with pytest.raises(NodeLost):
+                await written
+            assert theirs.recv(1 << 16) == frames([encode(Confirm(1))])
 
     uvloop.run(run())
