@@ -5,6 +5,7 @@ An id means another schema in each context, and a guid may have another id in ea
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -39,7 +40,10 @@ class _Found(NamedTuple):
 
 
 class _Page(NamedTuple):
-    """Schemas, and the last context that was looked into; None: there are no others."""
+    """Schemas, and the last context that was looked into; None: there are no others.
+
+    Where a page ends within a context, which can have a guid under several ids, ``after`` is ``context:id``.
+    """
 
     schemas: list[_Found]
     after: str | None
@@ -59,21 +63,28 @@ def look_up(call: Call, view: View) -> Answer | PendingSearch[_Page]:
     given = args["context"].strip(":")
     only = given if given.startswith(".") or not given else f".{given}"
     most = limit(args, SCHEMAS_MAX)
+    begun, _, passed = args["after"].partition(":")
+    passed_id = _id_of(passed) if passed else 0
 
     def search(view: View) -> Search[_Page]:
         found, characters, looked = list[_Found](), 0, 0
         last = args["after"] or None
-        walk = iter((only,)) if only else versions.contexts(view, "", last)
-        for context in walk:
+        walk = iter((only,)) if only else versions.contexts(view, "", begun or None)
+        for context in chain((begun,), walk) if passed and not only else walk:
             yield
             if context is None:
                 continue
-            if len(found) >= most or characters >= CHARACTERS_MAX or looked == CONTEXTS_MAX:
+            if looked == CONTEXTS_MAX:
                 return _Page(found, last)
             looked += 1
             for each in (yield from _in_context(view, context, schema_id, md5)):
+                if context == begun and each.row.schema_id <= passed_id:
+                    continue
+                if len(found) >= most or characters >= CHARACTERS_MAX:
+                    return _Page(found, last)
                 found.append((yield from _with_uses(view, each)))
                 characters += len(each.row.schema)
+                last = f"{context}:{each.row.schema_id}"
             last = context
         return _Page(found, None)
 

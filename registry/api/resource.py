@@ -36,13 +36,11 @@ from .parameters import arguments
 from .past import AT_OFFSET_HEADER, PastRows, moment_of
 from .permissions import check_registry, without_hidden
 from .request_context import GZIP_TAG, RequestContext, condition_of
-from .row_handlers import RowHandlers
+from .row_handlers import BACKEND_SPARE_S, RowHandlers
 from .worker_queries import WorkerQueries
 
 MULTI_STATUS = 207  # of batches, whose parts succeed or fail on their own
 FORWARD = "x-forward"  # set by a Confluent node that takes this one for the primary (Confluent 8.x)
-# Seconds that a step, such as that of the backend, may take longer than a request: it ends by itself first.
-BACKEND_SPARE_S = 1.0
 _NOT_CACHED = ((b"cache-control", b"must-revalidate,no-cache,no-store"),)  # as Confluent 8.4 sends it
 
 

@@ -18,6 +18,7 @@ from registry.domain.errors import (
     HISTORY_OFF,
     INVALID_SCHEMA,
     NOT_FOUND,
+    TIMED_OUT,
     TOO_LATE,
     UNAVAILABLE,
     RegistryError,
@@ -50,6 +51,8 @@ from .past import PastRows
 from .permissions import check_subject, readable
 from .worker_queries import WorkerQueries
 
+# Seconds that a step, such as that of the backend, may take longer than a request: it ends by itself first.
+BACKEND_SPARE_S = 1.0
 MIN_OFFSET = "x-registry-min-offset"
 STALE = (b"warning", b'110 - "Response is Stale"')  # on answers from rows that may be older than the log
 
@@ -194,6 +197,8 @@ class RowHandlers:
         member = next(parts.members)
         first = await self._complete(member.work, rows, call)
         assert isinstance(first, Answer)
+        if call.past is not None:
+            call.past.lasting = False  # another part may still fail, which nobody should keep
         rest = self._rest(parts, first.body, rows, call)
         return Answer(member.head + first.body, headers=(*parts.headers, *first.headers), rest=rest)
 
@@ -212,6 +217,18 @@ class RowHandlers:
             yield member.head + body
 
     async def _member(self, work: Callable[[View], Computation], rows: VisibleRows, call: Call) -> bytes:
+        """Return the JSON of a member, found in the time of a request. Raises 504 and others."""
+        timeout_s = self._settings.request_timeout_s
+        limit = asyncio.timeout(timeout_s + min(BACKEND_SPARE_S, timeout_s))
+        try:
+            async with limit:
+                return await self._load_member(work, rows, call)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise TIMED_OUT() from None
+
+    async def _load_member(self, work: Callable[[View], Computation], rows: VisibleRows, call: Call) -> bytes:
         while True:
             try:
                 answer = await self._complete(work, rows, call)

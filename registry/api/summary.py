@@ -53,7 +53,6 @@ def get_summary(call: Call, view: View) -> Parts:
         return Parts(_members(call, _in_order(named or _USUAL)), headers=_NO_STORE)
     if not named <= _OF_THE_PAST:
         raise e.UNPROCESSABLE(f"As of the past, include must be some of {', '.join(_in_order(_OF_THE_PAST))}")
-    call.past.lasting = False  # the next change may still come
     return Parts(_members(call, _in_order(named or _USUAL & _OF_THE_PAST)), headers=_NO_STORE)
 
 
@@ -260,6 +259,6 @@ OPERATIONS = (
             number("limit", f"Maximum number of names in a part, at most {LIMIT_MAX}", 5),
             *PAST,
         ),
-        errors=(e.INVALID_VERSION, e.SUBJECT_NOT_FOUND, e.UNPROCESSABLE, *PAST_ERRORS),
+        errors=(e.SUBJECT_NOT_FOUND, e.UNPROCESSABLE, *PAST_ERRORS),
     ),
 )

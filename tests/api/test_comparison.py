@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
-from registry.api import comparison
-from tests.api.driver import Api, Reply, record
+from registry.api.backend import ApiSettings
+from registry.domain.errors import UNAVAILABLE
+from registry.domain.history.entries import packed_owner
+from registry.domain.history.moment import Moment, OwnerRows
+from registry.domain.model import Subject
+from tests.api.driver import Api, ListBackend, Reply, record
 from tests.api.permitting import PermittingApi, rule
 
 EXPLAIN = "/compatibility/subjects/s/explain"
@@ -87,7 +91,7 @@ def test_versions_are_compared_as_by_separate_requests(api: Api) -> None:
     assert api.get("/subjects/s/versions/2/comparison?against=7").error[:2] == (404, 40402)
 
 
-def test_a_version_is_compared_with_one_of_another_subject(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_version_is_compared_with_one_of_another_subject(api: Api) -> None:
     for fields in ("a", "ac", "acd"):
         api.register("t", record("R", *fields))
     api.request("DELETE", "/subjects/t/versions/3")
@@ -96,19 +100,26 @@ def test_a_version_is_compared_with_one_of_another_subject(api: Api, monkeypatch
     assert found["versions"] == [2, 1]
     found = compared(api, "?againstSubject=t&against=3&deleted=true&reverse=true")
     assert (found["new"]["version"], found["versions"]) == (3, [-3, 2, 1])
-    monkeypatch.setattr(comparison, "NUMBERS_MAX", 1)
-    assert compared(api, "?againstSubject=t")["versions"] == [2]
     assert api.get("/subjects/s/versions/2/comparison?againstSubject=u").error[:2] == (404, 40401)
     api.request("DELETE", "/subjects/t")
     assert api.get("/subjects/s/versions/2/comparison?againstSubject=t").error[:2] == (404, 40401)
     assert compared(api, "?againstSubject=t&deleted=true")["old"]["version"] == 3
 
 
-def test_a_part_that_cannot_be_compared_leaves_the_others(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison, "CHARACTERS_MAX", 1)
-    found = compared(api)
-    assert found["differences"]["error_code"] == 422
-    assert found["explanation"]["versionCompared"] == 1
+def test_of_another_subject_the_newest_500_versions_are_named(api: Api) -> None:
+    api.put("/config/t", {"compatibility": "NONE"})
+    for number in range(501):
+        api.register("t", record("R", f"f{number}"))
+    assert compared(api, "?againstSubject=t")["versions"] == [*range(501, 1, -1)]
+
+
+def test_a_part_that_cannot_be_compared_leaves_the_others(api: Api) -> None:
+    text = record("R", "a")
+    for more, code in ((0, None), (1, 422)):
+        new = text.ljust(2 * 1024 * 1024 - len(text) + more)
+        found = post(api, "/schemas/comparison", {"old": {"schema": text}, "new": {"schema": new}}).json
+        assert found["differences"].get("error_code") == code
+        assert found["explanation"]["levels"]["FULL"]["compatible"] is True
 
 
 def test_versions_of_the_past_are_compared(api: Api) -> None:
@@ -118,6 +129,37 @@ def test_versions_of_the_past_are_compared(api: Api) -> None:
     then = len(api.backend.log) - 3
     found = compared(api, f"?against=1&atOffset={then}")
     assert (found["old"]["version"], found["differences"]["added"]) == (1, 1)
+    api.register("t", record("R", "a"))
+    then = len(api.backend.log) - 1
+    for permanent in ("", "?permanent=true"):
+        api.request("DELETE", f"/subjects/t{permanent}")
+    found = compared(api, f"?againstSubject=t&atOffset={then}")
+    assert (found["old"]["subject"], found["versions"]) == ("t", [1])
+
+
+class Forgetful(ListBackend):
+    """A node that does not answer about a second subject of the past."""
+
+    async def past(self, moment: Moment, owners: list[bytes], asker: str = "") -> OwnerRows:
+        if packed_owner(Subject.parse("base")) in owners:
+            raise UNAVAILABLE("The node does not answer")
+        return await super().past(moment, owners, asker)
+
+
+def test_a_comparison_of_the_past_is_not_cached_because_a_part_can_fail() -> None:
+    settings = ApiSettings(cache_max_age_s=60)
+    with Api(Forgetful(settings), settings) as api:
+        api.register("base", record("Base", "a"))
+        uses = {"type": "record", "name": "User", "fields": [{"name": "f", "type": "Base"}]}
+        used = {"name": "Base", "subject": "base", "version": 1}
+        for doc in ("1", "2"):
+            api.register("s", json.dumps({**uses, "doc": doc}), references=[used])
+        then = len(api.backend.log) - 1
+        reply = api.get(f"/subjects/s/versions/2/comparison?atOffset={then}")
+        assert reply.json["explanation"]["error_code"] == 503
+        assert "max-age" not in reply.headers["cache-control"]
+        kept = api.get(f"/subjects/s/versions/2?atOffset={then}").headers["cache-control"]
+        assert kept == "max-age=60"
 
 
 def test_texts_are_compared_also_of_different_types(api: Api) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from registry.api import lookup, summary
 from registry.api.asks import Ask, Asker, Askers, Thing
+from registry.api.backend import ApiSettings
 from registry.api.node_queries import ASKERS
 from registry.domain.errors import UNAVAILABLE
 from registry.domain.lookup import usage
@@ -163,6 +165,22 @@ def test_a_part_that_fails_leaves_the_others() -> None:
         assert found.json["referrers"]["referrerCount"] == 0
 
 
+class Silent(ListBackend):
+    """A registry whose node never says who has asked."""
+
+    async def ask(self, query: Any, request: Any) -> Any:
+        return await asyncio.Event().wait()
+
+
+def test_a_part_ends_in_the_time_of_a_request() -> None:
+    settings = ApiSettings(request_timeout_s=0.1)
+    with Api(Silent(settings), settings) as api:
+        api.register("base", record("Base", "a"))
+        found = api.get(f"{SUMMARY}?include=details,askers").json
+        assert found["details"]["version"] == 1
+        assert found["askers"] == {"error_code": 504, "message": "Request timed out"}
+
+
 def test_who_asks_and_who_refers_is_shown_to_those_who_may_see_it() -> None:
     with PermittingApi(rule("dev", "reader", "base", "user") + rule("hid", "reader", "user")) as api:
         api.register("base", record("Base", "a"))
@@ -228,6 +246,23 @@ def test_a_lookup_goes_on_where_a_page_has_ended(
         found += [each["context"] for each in page["schemas"]]
         after, pages = page["next"], pages + 1
     assert (found, pages) == ([".", ".a", ".b", ".c"], 4)
+
+
+def test_a_page_can_end_among_the_ids_of_a_guid(api: Api) -> None:
+    for number in (5, 7, 9):
+        subject = f":.eu:s{number}"
+        api.put(f"/mode/{subject}", {"mode": "IMPORT"})
+        api.register(subject, record("Base", "a"), id=number, version=1)
+    guid = api.get("/schemas/ids/1").json["guid"]
+    for only, ids in (("", [1, 5, 7, 9]), (".eu", [5, 7, 9])):
+        found, after = [], ""
+        while after is not None:
+            page = api.get(f"/schemas/lookup?guid={guid}&context={only}&limit=2&after={after}").json
+            assert 0 < len(page["schemas"]) <= 2
+            found += [each["id"] for each in page["schemas"]]
+            after = page["next"]
+        assert found == ids
+    assert api.get(f"/schemas/lookup?guid={guid}&after=.eu:x").error[0] == 422
 
 
 def test_a_schema_names_the_first_versions_with_its_id(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
