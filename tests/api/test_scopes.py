@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.api.driver import Api
+from tests.api.driver import Api, record
 from tests.api.permitting import PermittingApi, rule
 
 
@@ -76,3 +76,31 @@ def test_scopes_that_may_not_be_seen_are_hidden() -> None:
         assert found["config"] == {"compatibilityLevel": "NONE"}
         assert api.request("GET", "/scopes?subject=t", user="bob").status == 403
         assert api.request("GET", "/scopes", user="bob").status == 403
+
+
+def test_an_alias_also_says_what_is_in_force_for_its_target(api: Api) -> None:
+    for fields in ("a", "ab"):
+        api.register("target", record("R", *fields))
+    api.register("own", record("R", "a"))
+    api.put("/config/target", {"compatibility": "FULL"})
+    api.put("/config/own", {"alias": "target"})
+    found = scopes(api, "own")
+    assert (found["subject"], found["versions"]) == ("own", 1)
+    assert found["answering"] == scopes(api, "target")
+    assert (found["answering"]["subject"], found["answering"]["versions"]) == ("target", 2)
+    assert found["answering"]["config"]["compatibilityLevel"] == "FULL"
+    assert "answering" not in found["answering"]
+    api.put("/config/own", {"alias": "missing"})
+    answering = scopes(api, "own")["answering"]
+    assert (answering["subject"], answering["versions"]) == ("missing", 0)
+    assert "versions" not in scopes(api)
+
+
+def test_the_target_of_an_alias_is_shown_to_those_who_may_see_it() -> None:
+    with PermittingApi(rule("bob", "reader", "own") + rule("ann", "reader", "own", "target")) as api:
+        api.register("target", record("R", "a"))
+        api.put("/config/target", {"compatibility": "FULL"})
+        api.put("/config/own", {"alias": "target"})
+        bob, ann = (api.request("GET", "/scopes?subject=own", user=each).json for each in ("bob", "ann"))
+        assert (bob["subject"], bob["versions"], "answering" in bob) == ("own", 0, False)
+        assert (ann["answering"]["subject"], ann["answering"]["versions"]) == ("target", 1)
