@@ -118,6 +118,33 @@ def test_one_connection_serves_several_principals(site: Site) -> None:
             assert client.get("/schemas/ids/1", auth=("nobody", "secret")).status_code == 401
 
 
+def test_requests_of_one_connection_are_counted_for_the_principals_that_sent_them(site: Site) -> None:
+    """As those of a proxy that keeps its connections, in turns and ahead of the answers."""
+    target = f"{site.url}/subjects/proxied/versions"
+    httpx.post(target, content=STRING, auth=ADMIN, timeout=PATIENT).raise_for_status()
+    basic = site.registry.headers["Authorization"]
+    tokens = [f"Bearer {site.issuer.token(sub=name)}" for name in ("ann", "bob", "cleo", "dan", "eve")]
+    sent = [
+        b"GET /subjects/proxied/versions/1 HTTP/1.1\r\nhost: localhost\r\nuser-agent: proxy\r\n"
+        b"authorization: %b\r\n\r\n" % each.encode()
+        for each in (basic, *tokens)
+    ]
+    with RawClient(site.registry.port) as client:
+        for _ in range(4):
+            for at, each in enumerate(sent):  # the first ones most often
+                for request in sent[: at + 1]:
+                    assert client.send(request).reply().status == 200
+                assert client.send(each + sent[0]).reply().status == client.reply().status == 200
+    wanted = {"ann": 24, "bob": 20, "cleo": 16, "dan": 12, "eve": 8, "admin": 52}
+
+    def counted() -> dict[str, int]:
+        found = httpx.get(f"{site.url}/usage/subjects/proxied/askers", auth=ADMIN, timeout=PATIENT).json()
+        return {each["principal"]: each["requests"] for each in found["askers"] if each["agent"] == "proxy"}
+
+    until(lambda: sum(counted().values()) >= sum(wanted.values()), 60, "the counts of the reader")
+    assert counted() == wanted
+
+
 def test_a_user_is_added_and_removed_without_a_restart(site: Site) -> None:
     site.write_users("admin", "alice")
     until(lambda: all(site.status(auth=ALICE) == 200 for _ in BOTH), 10.0, "the new user")
