@@ -14,6 +14,7 @@ from .places import Place, Serving
 
 NAME = "<b>orders</b>"
 SAME = filled.text_of("AVRO", 5)
+MANY = [f".each{number}" for number in range(25)]  # more contexts with the id 9 than one answer has
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +27,7 @@ def served(serving: Serving) -> Iterator[Place]:
         filled.version(":.europe:shop", 5, text=filled.text_of("AVRO", 10)),
         filled.version(":.europe:copy", 7, text=SAME),
         filled.version("long", 8, text='{"type":"string","maximum":12345678901234567890}'),
+        *(each for name in MANY for each in (filled.context(name), filled.version(f":{name}:same", 9))),
     )
     with serving(entries=entries) as place:
         yield place
@@ -59,8 +61,21 @@ def test_a_guid_is_found_under_all_its_ids(opened) -> None:
     expect(page.get_by_role("region", name="Id 7 in .europe")).to_contain_text("copy")
 
 
-def test_what_is_not_there_and_what_is_no_id_are_reported(opened, watch) -> None:
-    watch.allow("Failed to load resource: the server responded with a status of 404")
+def test_a_search_that_fails_in_further_contexts_loses_nothing_that_was_found(opened, watch) -> None:
+    watch.allow("the server responded with a status of 500")
+    page = opened("/lookup?id=9")
+    found, further = page.locator(".found"), page.get_by_role("button", name="Search further contexts")
+    expect(found).to_have_count(20)
+    page.route(re.compile("/schemas/lookup.*after="), lambda route: route.fulfill(status=500), times=1)
+    further.click()
+    page.get_by_role("button", name="Try again").click()
+    expect(found).to_have_count(20)
+    further.click()
+    expect(found).to_have_count(len(MANY))
+    expect(further).to_have_count(0)
+
+
+def test_what_is_not_there_and_what_is_no_id_are_reported(opened) -> None:
     page = opened("/lookup?id=4711")
     expect(page.get_by_text("Nothing has the id 4711")).to_be_visible()
     page.keyboard.press("/")

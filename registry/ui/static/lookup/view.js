@@ -48,14 +48,18 @@ function Results({ wanted, given, context }) {
       .then(add, (error) => error.name !== "AbortError" && setState({ error }));
     return () => aborted.abort();
   }, [attempt, after]);
-  useEffect(() => onSignIn(() => setAttempt((count) => count + 1)), []);
+  const again = () => {
+    setAfter(undefined); // from the first context on: what was found is replaced
+    setAttempt((count) => count + 1);
+  };
+  useEffect(() => onSignIn(again), []);
   if (!wanted) {
     return html`<${Notice} kind="empty" title="Not an id or a guid">
       <p>An id is a number, and a guid looks like 0f253723-443d-17ff-493c-dc8c8fd78d5c.</p>
     <//>`;
   }
   if (state.error) return html`<${Failure} error=${state.error}
-    onRetry=${() => { setState({}); setAttempt(attempt + 1); }} />`;
+    onRetry=${() => { setState({}); again(); }} />`;
   if (!state.found) return html`<p class="quiet" role="status">Looking…</p>`;
   return html`
     ${!state.next && !state.found.length &&
