@@ -68,6 +68,24 @@ test("what concerns a part causes a read of that, seldom, and none if all is rea
   assert.deepEqual([reads.length, parts.length], [2, 1]);
 });
 
+test("what concerns a part cuts no read short, and is read after it", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout", "Date"] });
+  let answer;
+  const { kind, reads } = counted(() => new Promise((resolve) => { answer = resolve; }));
+  const parts = [];
+  const part = { concerns: () => true, pauseMs: 10_000, read: async () => { parts.push("part"); return "new"; } };
+  const store = new Store();
+  const entry = store.open({ ...kind, part }, ["s"]);
+  store.changed([{ subject: "other" }]);
+  t.mock.timers.tick(20_000);
+  assert.deepEqual([reads.length, reads[0].signal.aborted, parts.length], [1, false, 0]);
+  answer("old");
+  await settled();
+  t.mock.timers.tick(10_000);
+  await settled();
+  assert.deepEqual([reads.length, parts, entry.state.value], [1, ["part"], { value: "new" }]);
+});
+
 test("views of one resource share a read and its value", async () => {
   const { kind, reads } = counted();
   const store = new Store();

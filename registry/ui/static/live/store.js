@@ -98,7 +98,9 @@ export class Store {
       if (running.signal.aborted) return;
       entry.heard = null;
       entry.state.value = state;
-      if (heard.some((event) => kind.concerns(event, args, state.value))) this.#soon(entry);
+      const concerned = (concerns) => heard.some((event) => concerns(event, args, state.value));
+      if (concerned(kind.concerns)) this.#soon(entry);
+      else if (kind.part && concerned(kind.part.concerns)) this.#soonPartly(entry);
     };
     const grown = (value) => {
       if (!known && !running.signal.aborted) entry.state.value = { value };
@@ -121,8 +123,8 @@ export class Store {
         this.#soon(each);
         continue;
       }
-      heard?.push(...events);
-      if (kind.part && concerned(kind.part.concerns)) this.#soonPartly(each);
+      if (heard) heard.push(...events);
+      else if (kind.part && concerned(kind.part.concerns)) this.#soonPartly(each);
     }
   }
 
@@ -139,7 +141,7 @@ export class Store {
     const { part } = entry.kind;
     this.#later(entry, part.pauseMs, () => {
       const { value } = entry.state.value;
-      if (value === undefined || entry.heard !== null) this.read(entry); // one that has begun must not be cut short
+      if (value === undefined) this.read(entry);
       else this.#run(entry, (signal) => part.read(signal, value, ...entry.args));
     });
   }
