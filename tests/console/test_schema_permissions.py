@@ -19,6 +19,7 @@ from .places import Place
 SECRET = "$argon2id$v=19$m=16,t=1,p=1$c2FsdHNhbHQ$apN7z2gpbX5hR28gblEBdA"
 RULES = """[[allow]]\nprincipal = "root"\nrole = "admin"\nsubjects = "*"
 [[allow]]\nprincipal = "alice"\nrole = "reader"\nsubjects = ["own-value", "own-many"]
+[[allow]]\nprincipal = "\u05d0"\nrole = "reader"\nsubjects = "own-value"
 """
 ALICE = {"authorization": "Basic " + base64.b64encode(b"alice:secret").decode()}
 
@@ -27,8 +28,8 @@ ALICE = {"authorization": "Basic " + base64.b64encode(b"alice:secret").decode()}
 def flags(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
     folder = tmp_path_factory.mktemp("permissions")
     users, rules = folder / "users", folder / "rules.toml"
-    users.write_text(f"root:{SECRET}\nalice:{SECRET}\n")
-    rules.write_text(RULES)
+    users.write_text(f"root:{SECRET}\nalice:{SECRET}\n\u05d0:{SECRET}\n", encoding="utf-8")
+    rules.write_text(RULES, encoding="utf-8")
     return ("--readers", "1", "--users", str(users), "--rules", str(rules))
 
 
@@ -61,6 +62,19 @@ def test_a_reader_is_offered_nothing_that_would_be_refused(opened: Callable[...,
     for name, rows in (("Verdict at each level", 8), ("Verdict of each table", 10)):
         expect(page.get_by_role("table", name=name).get_by_role("row")).to_have_count(rows)
     expect(page.get_by_role("button", name="Register")).to_be_disabled()
+
+
+def test_a_reader_whose_name_is_written_from_right_to_left_is_told_as_others_are(
+    opened: Callable[..., Page],
+) -> None:
+    named = {"authorization": "Basic " + base64.b64encode("\u05d0:secret".encode()).decode()}
+    page = opened("/subjects/own-value?view=settings", extra_http_headers=named)
+    why = "\u2068\u05d0\u2069 lacks permission: this requires {} here."
+    expect(page.get_by_text(why.format("mode"))).to_be_visible()
+    expect(page.get_by_text(why.format("config"))).to_have_count(2)
+    button = page.get_by_role("button", name="Delete the subject…")
+    expect(button).to_have_attribute("title", why.format("delete"))
+    expect(button).to_have_accessible_description(why.format("delete"))
 
 
 def test_a_page_takes_few_requests_also_for_a_reader_who_has_signed_in(

@@ -43,13 +43,18 @@ export default {
             if ((attribute === null || TEXTS.has(attribute)) && isChosen(each)) report(each);
           }
         } else if (tag === null && node.quasis.some(({ value }) => /[A-Za-z]{2}.*\s|\s.*[A-Za-z]{2}/.test(value.raw))) {
-          if (isKey(node)) return;
+          if (isKey(node) || isOfError(node)) return;
           for (const each of node.expressions) if (isChosen(each)) report(each);
         }
       },
     };
   },
 };
+
+/** True for the message of an error, which is made visible as a whole where it is shown. */
+function isOfError({ parent }) {
+  return parent.type === "NewExpression" && parent.callee.name?.endsWith("Error");
+}
 
 /** True for the text of a key, which nobody sees. */
 function isKey(node) {

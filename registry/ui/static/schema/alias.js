@@ -1,5 +1,4 @@
 // The alias of a subject: another subject that answers for its name.
-import { plain } from "../names.js";
 import { html, useState } from "../vendor.js";
 import { path, send } from "../api.js";
 import { Name } from "../components/name.js";
@@ -10,8 +9,8 @@ import { Harm, consequencesOf } from "./harm.js";
 import { TARGET, settingOf } from "./resources.js";
 import { Overtaken, useWrite } from "./writing.js";
 
-/** found: the answer of `/scopes`; reason: why the user may not change it, empty if they may. */
-export function Alias({ subject, found, reason, onDone }) {
+/** found: the answer of `/scopes`; refused: why the user may not change it, empty if they may. */
+export function Alias({ subject, found, refused, onDone }) {
   const { config, etags } = found.scopes[0];
   const stored = config?.alias ?? "";
   const [picked, setPicked] = useState(null); // what was typed, and what was there when typing began
@@ -21,7 +20,7 @@ export function Alias({ subject, found, reason, onDone }) {
     setPicked(null);
     onDone();
   });
-  const off = reason !== "";
+  const off = refused !== "";
   const type = (text) => setPicked((before) => (before ? { ...before, text }
     : { text, stored, tag: etags?.config, seen: found.seen }));
   const run = () => {
@@ -40,7 +39,7 @@ export function Alias({ subject, found, reason, onDone }) {
         <button class="primary" disabled=${off || writing.busy || typed === stored || typed === subject}>
           ${typed || !stored ? "Set" : "Remove"}</button>
       </form>
-      ${reason && html`<p class="quiet">${plain(reason)}</p>`}
+      ${refused && html`<p class="quiet">${refused}</p>`}
       <p role="status">${writing.done ? "Changed." : ""}</p>
       ${writing.error && html`<${Failure} error=${writing.error} />`}
       ${asking && html`

@@ -1,6 +1,5 @@
 // Config and mode of a subject, a context or the top level: what is in force, where it comes from, and how to change
 // it.
-import { plain } from "../names.js";
 import { html, useState } from "../vendor.js";
 import { path, send } from "../api.js";
 import { Badge } from "../components/badge.js";
@@ -41,11 +40,11 @@ export function Settings({ subject, onChanged }) {
     <${Loaded} of=${scopes} what="config and mode">
       ${(found) => html`
         <${Setting} key=${`level ${subject}`} title="Compatibility level" what="level" subject=${subject} found=${found}
-          reason=${refusal("config")} onDone=${changed} />
+          refused=${refusal("config")} onDone=${changed} />
         <${Setting} key=${`mode ${subject}`} title="Mode" what="mode" subject=${subject} found=${found}
-          reason=${refusal("mode")} onDone=${changed} />
+          refused=${refusal("mode")} onDone=${changed} />
         ${subject !== "" && !subject.endsWith(":") && html`
-          <${Alias} key=${`alias ${subject}`} subject=${subject} found=${found} reason=${refusal("config")}
+          <${Alias} key=${`alias ${subject}`} subject=${subject} found=${found} refused=${refusal("config")}
             onDone=${changed} />`}
         <${Rest} config=${found.config} origins=${found.origins} />
         <p><a href=${`#${to("/config/members", { scope: subject })}`}>All members of the config</a></p>`}
@@ -75,7 +74,7 @@ const KINDS = {
   },
 };
 
-function Setting({ title, what, subject, found, reason, onDone }) {
+function Setting({ title, what, subject, found, refused, onDone }) {
   const kind = KINDS[what];
   const value = kind.inForce(found);
   // What the user has chosen and not set yet, and what was there when it was chosen.
@@ -88,7 +87,7 @@ function Setting({ title, what, subject, found, reason, onDone }) {
   });
   const filled = useResource(what === "mode" ? FILLED : null, subject).value ?? false;
   const [asking, setAsking] = useState(null); // the consequences to confirm, and the change
-  const off = reason !== "";
+  const off = refused !== "";
   const own = kind.stored(found.scopes[0]) ?? null;
   const change = (method, body) => writing.run(
     (tag) => send(method, kind.where(subject), { body, tag }),
@@ -129,7 +128,7 @@ function Setting({ title, what, subject, found, reason, onDone }) {
           onClick=${remove}>Remove and inherit</button>
         <${CopyAs} small what=${{ kind: kind.what, scope: subject, body: kind.body(chosen) }} />
       </form>
-      ${reason && html`<p class="quiet">${plain(reason)}</p>`}
+      ${refused && html`<p class="quiet">${refused}</p>`}
       <p role="status">${writing.done ? "Changed." : ""}</p>
       ${writing.error && html`<${Failure} error=${writing.error} />`}
       ${asking && html`

@@ -1,5 +1,4 @@
 // A button that is off, and says why, where the user may not do what it does.
-import { plain } from "../names.js";
 import { html, useId } from "../vendor.js";
 import { usePermitted } from "./permitted.js";
 
@@ -8,10 +7,10 @@ import { usePermitted } from "./permitted.js";
  */
 export function GuardedButton({ needs, refusal, children, disabled, ...button }) {
   const everywhere = usePermitted();
-  const reason = (refusal ?? everywhere)(needs);
+  const refused = (refusal ?? everywhere)(needs);
   const id = useId();
   return html`
-    <button ...${button} disabled=${disabled || reason !== ""} title=${reason ? plain(reason) : null}
-      aria-describedby=${reason ? id : null}>${children}</button>
-    ${reason && html`<span class="unseen" id=${id}>${plain(reason)}</span>`}`;
+    <button ...${button} disabled=${disabled || refused !== ""} title=${refused || null}
+      aria-describedby=${refused ? id : null}>${children}</button>
+    ${refused && html`<span class="unseen" id=${id}>${refused}</span>`}`;
 }

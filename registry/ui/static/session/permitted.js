@@ -11,7 +11,8 @@ const PERMITTED = resource("permitted",
 
 /**
  * Returns `refusal(operation)`: why the user may not do it to a subject or a context (":.ctx:", empty: the top level),
- * or without one to everything. It is empty if that is permitted, and null while it is not known.
+ * or without one to everything. It is empty if that is permitted, and null while it is not known. What it names is made
+ * visible already, see `plain`.
  */
 export function usePermitted(subject) {
   const { me } = useSession();

@@ -5,7 +5,6 @@
 // memory.
 import { useEffect, useState } from "../vendor.js";
 import { ApiError, authorizeWith, recoverWith, request } from "../api.js";
-import { plain } from "../names.js";
 import { addressed } from "../router.js";
 import * as oidc from "./oidc.js";
 
@@ -244,7 +243,7 @@ async function authorization(method, before) {
   const { me, ended: over } = state;
   if (!dismissed && me?.signIn.required && (over || me.principal === null)) await signedInOrNot();
   if (method !== "GET" && who !== null && state.me?.principal !== who) {
-    throw new ApiError("refused", `${plain(who)} began this, and is not signed in any more. Nothing was sent.`);
+    throw new ApiError("refused", `${who} began this, and is not signed in any more. Nothing was sent.`);
   }
   return { header: credential, round, who };
 }
