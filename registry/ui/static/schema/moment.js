@@ -11,13 +11,6 @@ export async function getAt(at, where, query, signal) {
   return answer.json();
 }
 
-/** Returns all versions of a subject at an offset, the newest first: `[{ number, deleted }]`. */
-export async function versionsAt(subject, at, signal) {
-  const numbers =
-    await getAt(at, path`/subjects/${subject}/versions`, { deleted: true, deletedAsNegative: true }, signal);
-  return numbers.map((each) => ({ number: Math.abs(each), deleted: each < 0 })).reverse();
-}
-
 /** Returns config and mode in force for a subject or a scope, `{ config, mode }`. */
 export async function settingsAt(subject, at, signal) {
   const query = { defaultToGlobal: true };

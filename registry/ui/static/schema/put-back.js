@@ -9,7 +9,7 @@ import { GuardedButton } from "../session/guarded.js";
 import { levelOf } from "./changes.js";
 import { consequencesOf } from "./harm.js";
 import { Loaded, useLoaded } from "./loading.js";
-import { getAt, versionsAt } from "./moment.js";
+import { getAt } from "./moment.js";
 import { bodyOf, versionOf } from "./reading.js";
 import { inheritedBy, latestOf, scopesOf, settingOf } from "./resources.js";
 import { contextOf, scopeOf } from "./scopes.js";
@@ -130,7 +130,7 @@ async function lostBy(subject, { kind, offset, version }, signal) {
   const at = String(offset - 1);
   const seen = await latestOf(subject, signal);
   const numbers = kind === "subject_soft_deleted"
-    ? (await versionsAt(subject, at, signal)).filter((each) => !each.deleted).map((each) => each.number).reverse()
+    ? await getAt(at, path`/subjects/${subject}/versions`, {}, signal)
     : [version];
   if (numbers.length > VERSIONS_MAX) {
     throw new ApiError("refused", `${numbers.length} versions are too many for this page: use registrar undelete.`);

@@ -54,7 +54,7 @@ export async function subjectNow(subject, signal) {
 }
 
 /** Returns `[{ number, deleted }]` from numbers, negative ones for soft-deleted versions. */
-export function numberedFrom(numbers) {
+function numberedFrom(numbers) {
   return numbers.map((each) => ({ number: Math.abs(each), deleted: each < 0 }));
 }
 
