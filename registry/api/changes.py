@@ -23,7 +23,7 @@ from .backend import Backend
 from .listing import Listing
 from .operations import Call, NodeHandler, Operation
 from .paging import page
-from .parameters import LIST_MAX, PAGE, number, word, words
+from .parameters import LIST_MAX, PAGE, number, split_names, word, words
 from .permissions import SHOWN, on_subject
 
 _EVENT_STREAM = b"text/event-stream"
@@ -96,7 +96,7 @@ def _takes_stream(accept: str) -> bool:
 
 
 def _filter(call: Call) -> Filter:
-    names = [name.strip() for text in call.args["kind"] for name in text.split(",") if name.strip()]
+    names = split_names(call.args["kind"])
     try:
         kinds = parse_kinds(names) if names else None
     except ValueError:

@@ -36,9 +36,9 @@ from registry.security.gate import Permission
 
 from .answers import Answer, Header, json_answer, plain_answer
 from .bodies import schema_members, schema_request
-from .json_input import document, listing, members, text
+from .json_input import document, listing, required_members, text
 from .operations import BODY_ERRORS, VERSION_MISSING, Call, Operation, PendingSearch
-from .parameters import CONTEXT, DELETED, LEVEL, NORMALIZE, TARGET, VERBOSE, word
+from .parameters import AGAINST, CONTEXT, DELETED, LEVEL, NORMALIZE, TARGET, VERBOSE, word
 from .permissions import in_handler, may_read, on_subject, require_references, require_resolved
 
 # Versions that a header names, the newest that were compared.
@@ -159,14 +159,14 @@ def explain_two(call: Call, view: View) -> Querying[Answer]:
     return _as_accepted(call, (yield from explain(view, request, options)))
 
 
-class _Pair(NamedTuple):
+class Pair(NamedTuple):
     """A version, and the one to compare it with; None: no other is asked for or comes before it."""
 
     version: Registered
     against: Registered | None
 
 
-def explain_registered(call: Call, view: View) -> PendingSearch[_Pair]:
+def explain_registered(call: Call, view: View) -> PendingSearch[Pair]:
     """``GET /subjects/{subject}/versions/{version}/explain``."""
     number, deleted = by_subject.parse_version(call.path["version"]), call.args["deleted"]
     named: str = call.args["against"]
@@ -174,18 +174,21 @@ def explain_registered(call: Call, view: View) -> PendingSearch[_Pair]:
     policy = _policy(call.args["compatibilityPolicy"])
     options = ExplainOptions(policy, _targets(call.args["target"]), call.plain)
 
-    def search(view: View) -> Search[_Pair]:
-        found = yield from by_subject.version_anywhere(view, call.subject, number, deleted=deleted)
-        if against is None:
-            return _Pair(found, (yield from versions.find_before(view, found, deleted=deleted)))
-        other = yield from by_subject.find_version(view, found.subject, against, deleted=deleted)
-        return _Pair(found, other)
-
-    def answer(view: View, pair: _Pair) -> Querying[Answer]:
+    def answer(view: View, pair: Pair) -> Querying[Answer]:
         strict = call.strict_references
         return _as_accepted(call, (yield from explain_version(view, *pair, options, strict=strict)))
 
-    return PendingSearch(search, answer)
+    return PendingSearch(lambda view: find_pair(view, call.subject, number, against, deleted=deleted), answer)
+
+
+def find_pair(
+    view: View, subject: Subject, number: int, against: int | None, *, deleted: bool
+) -> Search[Pair]:
+    """Search for a version and another one of its subject, by default the one before. Raises 404."""
+    found = yield from by_subject.version_anywhere(view, subject, number, deleted=deleted)
+    if against is None:
+        return Pair(found, (yield from versions.find_before(view, found, deleted=deleted)))
+    return Pair(found, (yield from by_subject.find_version(view, found.subject, against, deleted=deleted)))
 
 
 def _as_accepted(call: Call, body: bytes) -> Answer:
@@ -193,9 +196,7 @@ def _as_accepted(call: Call, body: bytes) -> Answer:
 
 
 def _side(source: dict[str, Any], name: str, schema_type: str | None) -> dict[str, Any]:
-    found = members(source.get(name), name)
-    if found is None:
-        raise e.UNPROCESSABLE(f"{name} must not be null (was null)")
+    found = required_members(source.get(name), name)
     return {"schema": found.get("schema"), "references": found.get("references"), "schemaType": schema_type}
 
 
@@ -262,7 +263,7 @@ OPERATIONS = (
         handler=explain_registered,
         response_schema="VersionExplained",
         parameters=(
-            word("against", "The version to compare with; empty: the one before"),
+            AGAINST,
             TARGET,
             word("compatibilityPolicy", "STRICT (the default), LENIENT or LOGICAL"),
             DELETED,

@@ -34,8 +34,8 @@ from registry.security.gate import Permission
 
 from .answers import Answer, json_answer
 from .bodies import schema_members
-from .checks import check_all, lint_members
-from .json_input import document, members
+from .checks import check_all, find_pair, lint_members
+from .json_input import document, required_members
 from .operations import (
     BODY_ERRORS,
     VERSION_MISSING,
@@ -46,7 +46,7 @@ from .operations import (
     Parts,
     PendingSearch,
 )
-from .parameters import CONTEXT, DELETED, NORMALIZE, TARGET, flag, word, words
+from .parameters import AGAINST, CONTEXT, DELETED, NORMALIZE, TARGET, flag, split_names, word, words
 from .past import PAST, PAST_ERRORS
 from .permissions import in_handler, on_subject, require_references, require_resolved
 from .timeline import answer_differences
@@ -61,7 +61,7 @@ _NULL: Final = Answer(b"null")
 def explain_schema(call: Call, view: View) -> Parts:
     """``POST /compatibility/subjects/{subject}/explain``."""
     in_force = _level_in_force(call, view)
-    asked = [name.strip().upper() for each in call.args["level"] for name in each.split(",") if name.strip()]
+    asked = [name.upper() for name in split_names(call.args["level"])]
     if not {*asked} <= {*LEVELS, *USED_LEVELS}:
         raise e.INVALID_COMPATIBILITY()
     return Parts(_verdicts(call, in_force, list(dict.fromkeys(asked or [in_force]))))
@@ -107,7 +107,7 @@ class _Pair(NamedTuple):
     version: Registered
     against: Registered | None
     # Of another subject, the numbers of its newest versions, soft-deleted ones negative.
-    numbers: list[int] | None
+    numbers: list[int] | None = None
 
 
 def compare_versions(call: Call, view: View) -> PendingSearch[_Pair]:
@@ -118,14 +118,11 @@ def compare_versions(call: Call, view: View) -> PendingSearch[_Pair]:
     other = require_resolved(call.access, Permission.READ, view, Subject.parse(name)) if name else None
 
     def search(view: View) -> Search[_Pair]:
+        if other is None:
+            return _Pair(*(yield from find_pair(view, call.subject, number, against, deleted=deleted)))
         found = yield from by_subject.version_anywhere(view, call.subject, number, deleted=deleted)
-        if other is not None:
-            numbers = yield from _newest_numbers(view, other, deleted=deleted)
-            return _Pair(found, (yield from _find_other(view, other, against, deleted=deleted)), numbers)
-        if against is None:
-            return _Pair(found, (yield from versions.find_before(view, found, deleted=deleted)), None)
-        before = yield from by_subject.find_version(view, found.subject, against, deleted=deleted)
-        return _Pair(found, before, None)
+        numbers = yield from _newest_numbers(view, other, deleted=deleted)
+        return _Pair(found, (yield from _find_other(view, other, against, deleted=deleted)), numbers)
 
     return PendingSearch(search, lambda _, pair: Parts(_comparison(call, pair)))
 
@@ -204,9 +201,7 @@ def compare_texts(call: Call, view: View) -> Parts:
 
 
 def _side(body: dict[str, Any], name: str) -> Register:
-    found = members(body.get(name), name)
-    if found is None:
-        raise e.UNPROCESSABLE(f"{name} must not be null (was null)")
+    found = required_members(body.get(name), name)
     side = schema_members({each: found.get(each) for each in ("schema", "schemaType", "references")}, name)
     if side.type_name not in FORMATS:
         raise e.INVALID_SCHEMA(f"Invalid schema type {side.type_name}")
@@ -257,7 +252,7 @@ OPERATIONS = (
         handler=compare_versions,
         response_schema="VersionComparison",
         parameters=(
-            word("against", "The version to compare with; empty: the one before"),
+            AGAINST,
             word("againstSubject", "The subject of that version; then empty means its latest one"),
             flag("reverse", "Take the new version for the old one"),
             DELETED,

@@ -171,6 +171,14 @@ def members(value: Any, member: str) -> dict[str, Any] | None:
     return value
 
 
+def required_members(value: Any, member: str) -> dict[str, Any]:
+    """Read an object that has to be there. Raises 422."""
+    found = members(value, member)
+    if found is None:
+        raise UNPROCESSABLE(f"{member} must not be null (was null)")
+    return found
+
+
 def listing(read: Reader[T | None]) -> Reader[list[T] | None]:
     """Return a reader of lists whose items ``read`` reads; a null item is refused."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from registry.domain.errors import NOT_FOUND, UNPROCESSABLE
@@ -95,6 +95,11 @@ def limit(args: Mapping[str, Any], most: int) -> int:
     return requested if 0 < requested <= most else most
 
 
+def split_names(values: Iterable[str]) -> list[str]:
+    """Return the names in the values of a parameter that is repeated, or has several with commas between."""
+    return [name.strip() for each in values for name in each.split(",") if name.strip()]
+
+
 def association_filter(args: Mapping[str, Any]) -> Filter:
     """Return the filter by associations; an unknown lifecycle does not exist (404), like a bad number.
 
@@ -117,6 +122,7 @@ ASSOCIATED = (
         "lifecycle", "STRONG or WEAK: only subjects with such an association; NONE: only subjects without one"
     ),
 )
+AGAINST = word("against", "The version to compare with; empty: the one before")
 DELETED = flag("deleted", "Include soft-deleted ones")
 DELETED_ONLY = flag("deletedOnly", "Only soft-deleted ones; overrides deleted")
 PERMANENT = flag("permanent", "Delete permanently; it must be soft-deleted already")

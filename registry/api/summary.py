@@ -31,7 +31,7 @@ from .askers import askers_members
 from .asks import Askers, AskersOf
 from .node_queries import ASKERS
 from .operations import Call, Computation, Member, Operation, Parts, PendingQuery, PendingSearch
-from .parameters import limit, number, word, words
+from .parameters import limit, number, split_names, word, words
 from .past import PAST, PAST_ERRORS
 from .permissions import on_subject, readable
 from .version_usage import as_of
@@ -46,7 +46,7 @@ _NO_STORE = ((b"cache-control", b"no-store"),)
 
 def get_summary(call: Call, view: View) -> Parts:
     """Return the parts that the request names, or the usual ones; of the past those that are known."""
-    named = {name.strip() for each in call.args["include"] for name in each.split(",") if name.strip()}
+    named = {*split_names(call.args["include"])}
     if not named <= _PARTS.keys():
         raise e.UNPROCESSABLE(f"include must be some of {', '.join(_PARTS)}")
     if call.past is None:

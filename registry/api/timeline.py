@@ -25,7 +25,7 @@ from registry.domain.schemas.fields import FIELDS_MAX, TAGS_MAX, TYPE_MAX, field
 from registry.security.gate import Permission
 
 from .answers import Answer, json_answer
-from .json_input import document, members, text
+from .json_input import document, required_members, text
 from .operations import BODY_ERRORS, Call, Freshness, Operation, PendingSearch
 from .parameters import DELETED, limit, number
 from .past import PAST, PAST_ERRORS
@@ -148,9 +148,7 @@ def answer_differences(old: Source, new: Source) -> Querying[Answer]:
 
 
 def _source(body: dict[str, Any], name: str) -> Source:
-    side = members(body.get(name), name)
-    if side is None:
-        raise e.UNPROCESSABLE(f"{name} must not be null (was null)")
+    side = required_members(body.get(name), name)
     schema, kind = (text(side.get(each), f"{name}.{each}") for each in ("schema", "schemaType"))
     request = Register("", schema or "", kind)
     if request.type_name not in FORMATS:
