@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 from starlette.datastructures import Headers
@@ -56,6 +56,7 @@ BACKEND_SPARE_S = 1.0
 MIN_OFFSET = "x-registry-min-offset"
 STALE = (b"warning", b'110 - "Response is Stale"')  # on answers from rows that may be older than the log
 
+_T = TypeVar("_T")
 _NO_ROWS = DictView()
 _UNCONFIRMED_ALIAS = "Cannot reach the log to confirm that this is permitted; try again later"
 _UNCONFIRMED_PAST = "Cannot reach the log to reconstruct past state; try again later"
@@ -153,12 +154,7 @@ class RowHandlers:
             if not confirmed and not _is_unlimited(operation, call):
                 raise UNAVAILABLE(_UNCONFIRMED_ALIAS)
             return await self._call_handler(operation, replace(call, confirmed=confirmed))
-        try:
-            result = await self._call_handler(operation, call)
-        except RegistryError as error:
-            if confirmed or not _is_miss(error):
-                raise
-            raise UNAVAILABLE(_UNCONFIRMED) from None
+        result = await _as_confirmed(self._call_handler(operation, call), confirmed=confirmed)
         return result if confirmed else _stale(result)
 
     async def _call_handler(self, operation: Operation, call: Call) -> Result:
@@ -222,11 +218,22 @@ class RowHandlers:
         limit = asyncio.timeout(timeout_s + min(BACKEND_SPARE_S, timeout_s))
         try:
             async with limit:
-                return await self._load_member(work, rows, call)
+                return await self._confirm_member(work, rows, call)
         except TimeoutError:
             if not limit.expired():
                 raise
             raise TIMED_OUT() from None
+
+    async def _confirm_member(
+        self, work: Callable[[View], Computation], rows: VisibleRows, call: Call
+    ) -> bytes:
+        try:
+            return await self._load_member(work, rows, call)
+        except RegistryError as error:
+            if not self._settings.cluster or call.past is not None or not _is_miss(error):
+                raise
+        confirmed = await self._backend.confirm()
+        return await _as_confirmed(self._load_member(work, rows, call), confirmed=confirmed)
 
     async def _load_member(self, work: Callable[[View], Computation], rows: VisibleRows, call: Call) -> bytes:
         while True:
@@ -293,6 +300,16 @@ class RowHandlers:
         if isinstance(more, Unanswered):
             return answer
         return answer._replace(headers=(*answer.headers, *more))
+
+
+async def _as_confirmed(result: Awaitable[_T], *, confirmed: bool) -> _T:
+    """Return a result from rows; 503 for a miss if they may lack what the log has."""
+    try:
+        return await result
+    except RegistryError as error:
+        if confirmed or not _is_miss(error):
+            raise
+        raise UNAVAILABLE(_UNCONFIRMED) from None
 
 
 def _stale(result: Result) -> Result:

@@ -71,6 +71,19 @@ def test_a_miss_that_cannot_be_confirmed_is_no_404(api: Api, target: str) -> Non
     assert reply.headers["retry-after"] == "1"
 
 
+def test_a_miss_in_a_part_of_an_answer_is_confirmed_as_well(api: Api, local: Api) -> None:
+    target = "/subjects/s/summary?include=entity&version=2"
+    for each in (api, local):
+        each.register("s", '"int"')
+        each.backend.fresh = False
+        assert each.get(target).json["entity"]["error_code"] == 503
+        each.backend.fresh = True
+        assert each.get(target).json["entity"]["error_code"] == 40402
+        each.register("s", '"long"')
+        each.backend.lag()
+        assert each.get(target).json["entity"]["version"] == 2
+
+
 def test_what_is_there_is_answered_with_a_warning_when_the_log_cannot_be_asked(api: Api) -> None:
     found = api.register("s", '"int"')
     assert "warning" not in api.get("/subjects").headers
