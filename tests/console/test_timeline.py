@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from .browsing import NARROW, WIDE, Watch, check_accessible, check_widths
 from .places import Place
@@ -191,6 +191,21 @@ def test_unchanged_lines_are_folded_until_they_are_asked_for(opened: Open) -> No
     fold = texts.get_by_role("button", name=re.compile(r"Show \d+ unchanged lines")).first
     expect(fold).to_be_visible()
     page.set_viewport_size(WIDE)
+
+
+def test_fields_that_are_not_known_for_now_can_be_asked_for_again(opened: Open) -> None:
+    page = opened("/subjects")
+
+    def fail(route: Route) -> None:
+        refused = {"differences": {"error_code": 500, "message": "Not now"}}
+        route.fulfill(json=route.fetch().json() | refused)
+
+    page.route(re.compile("/versions/2/comparison"), fail, times=1)
+    page.evaluate("location.hash = '#/subjects/trips-value/versions/2?view=compare&with=1'")
+    fields = page.get_by_role("region", name="Fields that differ")
+    expect(fields).to_contain_text("Not now")
+    fields.get_by_role("button", name="Try again").click()
+    expect(fields.get_by_role("table")).to_contain_text("note")
 
 
 def test_a_text_that_is_no_schema_is_refused_in_its_place(opened: Open, watch: Watch) -> None:

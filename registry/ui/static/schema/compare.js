@@ -67,7 +67,7 @@ export function Pair({ old, fresh, found, onRetry, names = [`version ${old.versi
           <p>${labels[0]} is ${typeOf(old)}, ${names[1]} is ${typeOf(fresh)}: only the level NONE allows one to follow
           the other. Fields are compared by their names.</p><//>`}
     </section>
-    <${FieldDifferences} found=${found.differences.value ?? null} />
+    <${FieldDifferences} ...${found.differences} onRetry=${onRetry} />
     <section aria-label="Texts">
       <h2>Texts</h2>
       <${Texts} old=${old} fresh=${fresh} labels=${labels} whole=${whole} onWhole=${onWhole} />

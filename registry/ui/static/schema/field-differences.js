@@ -2,20 +2,24 @@
 import { html, useState } from "../vendor.js";
 import { Badge } from "../components/badge.js";
 import { Name } from "../components/name.js";
+import { Failure } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { Counts } from "./timeline.js";
 import { sidesOf } from "./field-sides.js";
 
 const SHOWN = 100;
+const UNPROCESSABLE = 422; // too many fields, or a text that is no schema
 const TONES = { added: "good", removed: "bad", changed: "warn" };
 
-/** found: the fields that differ, as the API has them; null: they cannot be compared. */
-export function FieldDifferences({ found }) {
+/** value: the fields that differ, as the API has them; error: why they are not known. */
+export function FieldDifferences({ value, error, onRetry }) {
   return html`
     <section aria-label="Fields that differ">
       <h2>Fields</h2>
-      ${found === null ? html`<p class="quiet">The fields of these schemas cannot be compared.</p>`
-        : html`<${Listed} found=${found} />`}
+      ${value ? html`<${Listed} found=${value} />`
+        : error.status === UNPROCESSABLE
+        ? html`<p class="quiet">The fields of these schemas cannot be compared.</p>`
+        : html`<${Failure} error=${error} onRetry=${onRetry} />`}
     </section>`;
 }
 
