@@ -22,6 +22,7 @@ ATTACKS = {
     "eval": "eval('1')",
     "error in the page": "setTimeout(() => { throw new Error('thrown') })",
     "console: logged": "console.error('logged')",
+    "changed what it had not looked at": "fetch('../config/unseen', {method: 'DELETE'})",
     "base-uri": "document.head.append(made('base', {href: '//elsewhere.example/'}))",
     "form-action": "document.body.appendChild(made('form', {action: '/'})).submit()",
 }
