@@ -246,14 +246,19 @@ def test_a_list_of_subjects_is_filtered_by_words(
         assert without.get("/subjects?query=a").error[:2] == (501, 501)
 
 
+def fill(searching: Searching, names: list[str]) -> None:
+    """Register subjects with these names, and index them."""
+    for name in names:
+        register(searching.api, name, schema("R", "amount"))
+    searching.fill()
+
+
 def test_names_of_several_words_do_not_make_their_first_word_broad(
     searching: Searching, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api = searching.api
     names = [f"topic-{at}a-value" for at in range(12)]
-    for name in names:
-        register(api, name, schema("R", "amount"))
-    searching.fill()
+    fill(searching, names)
     monkeypatch.setattr("registry.domain.lookup.matching.KEYS_MAX", 3)
     for query in ("topic", "top", "value topic", "amount value"):
         found = api.get(f"/search?query={quote(query)}&limit=5").json
@@ -271,9 +276,7 @@ def test_a_list_filtered_by_broad_words_has_the_first_subjects_and_says_that_the
 ) -> None:
     api = searching.api
     names = [f"topic-1{at:02}-value" for at in range(12)]
-    for name in names:
-        register(api, name, schema("R", "amount"))
-    searching.fill()
+    fill(searching, names)
     with monkeypatch.context() as patch:
         patch.setattr("registry.domain.lookup.matching.KEYS_MAX", 3)
         for detail in ("", "&detail=true"):
