@@ -205,10 +205,17 @@ def _responses(operation: Operation) -> Json:
         out[str(status)] = _error("\n\n".join(texts))
     if operation.response_schema == "Health" and operation.errors:
         out["503"] = {**good, "description": "Not yet, with the reasons"}
-    if operation.freshness is Freshness.ON_MISS or operation.tagged:
+    if _may_be_unmodified(operation):
         out["304"] = {"description": "Not modified", "headers": _HEADER_REFERENCES}
     out["default"] = _error("Any other error")
     return out
+
+
+def _may_be_unmodified(operation: Operation) -> bool:
+    """Return true if reads can be 304: the ETag of a webhook, which the node answers, is only for writes."""
+    return operation.freshness is Freshness.ON_MISS or (
+        operation.tagged and operation.freshness is not Freshness.NEVER
+    )
 
 
 def _error(description: str) -> Json:
@@ -226,7 +233,7 @@ def _header_parameters(operation: Operation) -> Iterator[Json]:
         yield _MIN_OFFSET
     if operation.streams:
         yield _LAST_EVENT_ID
-    if operation.freshness is Freshness.ON_MISS or operation.tagged:
+    if _may_be_unmodified(operation):
         yield _IF_NONE_MATCH
     if operation.conditional:
         yield from _CONDITIONS

@@ -111,6 +111,18 @@ def test_a_webhook_is_changed_only_while_it_is_what_was_read(
     assert api.request("DELETE", f"{PATH}/other", None, {"if-match": stale}).error[:2] == (404, 40481)
 
 
+def test_deliveries_are_shown_to_a_client_that_knows_the_etag(api: Api) -> None:
+    put(api)
+    etag = api.get(f"{PATH}/h").headers["etag"]
+    reply = api.request("GET", f"{PATH}/h", None, {"if-none-match": etag})
+    assert (reply.status, reply.json["name"]) == (200, "h")
+    paths = api.get("/openapi.json").json["paths"]
+    described = paths["/admin/webhooks/{webhook}"]["get"]
+    assert "304" not in described["responses"]
+    assert "If-None-Match" not in str(described)
+    assert "304" in paths["/config"]["get"]["responses"]
+
+
 @pytest.mark.parametrize(
     ("members", "code"),
     [
