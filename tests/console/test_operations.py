@@ -65,7 +65,7 @@ OFFERED = {
     "GET /subjects/{subject}/history": "schema/history-events.js",
     "GET /subjects/{subject}/summary": "schema/reading.js",
     "GET /subjects/{subject}/timeline": "schema/reading.js",
-    "GET /subjects/{subject}/versions": "schema/moment.js",
+    "GET /subjects/{subject}/versions": "schema/put-back.js",
     "POST /subjects/{subject}/versions": "editor/register.js",
     "GET /subjects/{subject}/versions/{version}": "schema/resources.js",
     "DELETE /subjects/{subject}/versions/{version}": "schema/delete-dialog.js",
