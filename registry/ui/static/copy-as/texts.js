@@ -118,7 +118,7 @@ function configCommand(scope, body, registry) {
   const rest = `${scope && ` ${word(scope)}`} --url ${word(registry)}`;
   const { compatibility, ...others } = body;
   if (typeof compatibility === "string" && Object.keys(others).length === 0) {
-    return `registrar config set${scope && ` ${word(scope)}`} --level ${word(compatibility)} --url ${word(registry)}`;
+    return `registrar config set --level ${word(compatibility)}${rest}`;
   }
   return `printf %s ${word(JSON.stringify(body))} |
   registrar config set --from -${rest}`;
