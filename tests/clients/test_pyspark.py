@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 import sysconfig
+import zipfile
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -420,6 +421,34 @@ def test_workers_keep_nothing_that_makes_their_next_tasks_slow(
         assert len(rows(good, from_registry("value", registry.url, topic))) == 1
         # The one worker's next task.
         assert good.select(kept("value")).first()[0] == "0 of Spark's, True"
+
+
+@pytest.mark.parametrize("suffix", ["zip", "jar"])
+def test_modules_that_a_user_ships_are_imported_in_any_task(
+    spark: SparkSession, registry: Served, topic: str, tmp_path: Path, suffix: str
+) -> None:
+    """Workers drop what has read archives, also those of users if they are called like Spark's own."""
+    known = register(registry, topic, FIRST)
+    good = messages(spark, prefix_of_id(known["id"]) + long_bytes(7) + text_bytes("Ada"))
+    archive = tmp_path / f"shipped.{suffix}"
+    with zipfile.ZipFile(archive, "w") as made:
+        for name in ("early", "late"):
+            made.writestr(f"shipped_{suffix}_{name}/__init__.py", "from .part import TEXT\n")
+            made.writestr(f"shipped_{suffix}_{name}/part.py", f"TEXT = {name!r}\n")
+    spark.sparkContext.addPyFile(str(archive))
+
+    def text_of(module: str) -> str:
+        @sql.udf("string")
+        def text(value: bytes) -> str:
+            import importlib  # noqa: PLC0415 (in the worker)
+
+            return str(importlib.import_module(module).TEXT)
+
+        return str(good.select(text("value")).first()[0])
+
+    for name in ("early", "late"):
+        assert text_of(f"shipped_{suffix}_{name}") == name
+        assert len(rows(good, from_registry("value", registry.url, topic))) == 1
 
 
 class Counting(Registry):
