@@ -46,6 +46,7 @@ NUMBERS: Final = b"n"
 MERGING: Final = b"m"
 # Tables of :meth:`SearchIndex.append`.
 WORDS, SUBJECTS = 0, 1
+_META: Final = 2
 
 
 class SearchIndexError(Exception):
@@ -57,8 +58,6 @@ class DamagedIndex(SearchIndexError):
 
 
 _DAMAGES: Final = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.PanicError)
-
-
 # The part of a build's time that reading takes.
 _READ_PART: Final = 0.9
 
@@ -209,6 +208,15 @@ def _times_opened(env: lmdb.Environment, path: Path) -> int | None:
     return int(opened) if known == FORMAT and on_disk else None
 
 
+class _File(NamedTuple):
+    """The file of an index that is open."""
+
+    env: lmdb.Environment
+    # By :data:`WORDS`, :data:`SUBJECTS` and :data:`_META`.
+    tables: tuple[Any, Any, Any]
+    inode: int
+
+
 class SearchIndex:
     """The index in folder ``path``; ``writable`` for the one process that fills it."""
 
@@ -217,16 +225,14 @@ class SearchIndex:
         self._map_bytes = map_bytes
         self._writable = writable
         self._opening = threading.Lock()
-        self._env: lmdb.Environment | None = None
-        self._inode = 0
-        self._tables: tuple[Any, Any, Any] = (None, None, None)
+        self._file: _File | None = None
         # For what a build writes besides; removed once it is complete.
         self.files = path / "files"
 
     @property
     def is_open(self) -> bool:
         """True while the index is open for writing."""
-        return self._writable and self._env is not None
+        return self._writable and self._file is not None
 
     def open(self) -> None:
         """Open the index for writing. Raises :class:`SearchIndexError`."""
@@ -242,7 +248,7 @@ class SearchIndex:
     def _create(self) -> None:
         """Open the index; one that cannot be used is removed first."""
         opened = self._times_opened() if self.path.exists() else 0
-        if opened is None or self.is_condemned:
+        if opened is None or opened >= OPENED_MAX or self.is_condemned:
             shutil.rmtree(self.path)
             opened = 0
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -251,27 +257,26 @@ class SearchIndex:
             max_readers=READERS_MAX,
         )  # fmt: skip
         with env.begin(write=True) as txn:
-            self._tables = (
+            tables = (
                 env.open_db(b"words", txn, dupsort=True, dupfixed=True),
                 env.open_db(b"subjects", txn),
                 env.open_db(b"meta", txn),
             )
             for name, value in ((_FORMAT, FORMAT), (_BOOT, boot_id()), (_OPENED, b"%d" % (opened + 1))):
-                txn.put(name, value, db=self._tables[2])
-            is_built = _progress_in(txn, self._tables[2]).is_built
+                txn.put(name, value, db=tables[_META])
+            is_built = _progress_in(txn, tables[_META]).is_built
         env.sync(True)  # from here on a crash of the machine is detected
-        self._env = env
+        self._file = _File(env, tables, self._find_inode())
         if is_built:
             shutil.rmtree(self.files, ignore_errors=True)
 
     def _times_opened(self) -> int | None:
-        """Return how often it was opened since it was last closed; ``None`` if it must be built again."""
+        """Return the same as the function for a file that may be none of ours."""
         try:
             with lmdb.open(str(self.path), map_size=self._map_bytes, max_dbs=3, create=False) as env:
-                opened = _times_opened(env, self.path)
+                return _times_opened(env, self.path)
         except (OSError, ValueError, lmdb.Error):
             return None
-        return opened if opened is None or opened < OPENED_MAX else None
 
     @contextmanager
     def view(self) -> Iterator[IndexView | None]:
@@ -279,20 +284,19 @@ class SearchIndex:
 
         Raises :class:`SearchIndexError`; in a reader 503, and the node builds an index that is damaged again.
         """
-        env = self._refresh()
-        if env is None:
+        file = self._refresh()
+        if file is None:
             yield None
             return
-        inode = self._inode
         try:
-            with env.begin() as txn:
-                yield IndexView(txn, *self._tables)
+            with file.env.begin() as txn:
+                yield IndexView(txn, *file.tables)
         except (lmdb.Error, DamagedIndex) as error:
             failure = error if isinstance(error, DamagedIndex) else self._failure("read", error)
             if self._writable:
                 raise failure from error
             if isinstance(failure, DamagedIndex):
-                self._condemn(inode, failure)
+                self._condemn(file.inode, failure)
             raise INDEX_INCOMPLETE() from error
 
     def _condemn(self, inode: int, failure: DamagedIndex) -> None:
@@ -320,20 +324,20 @@ class SearchIndex:
         kind = DamagedIndex if isinstance(error, _DAMAGES) else SearchIndexError
         return kind(f"the index in {self.path} cannot be {done}: {error}")
 
-    def _refresh(self) -> lmdb.Environment | None:
-        """Return the environment; readers open it once it is there, and again if it is replaced."""
+    def _refresh(self) -> _File | None:
+        """Return the file; readers open it once it is there, and again if it is replaced."""
         if self._writable:
-            return self._env
+            return self._file
         with self._opening:
             inode = self._find_inode()
             if not inode:
                 return None
-            if self._env is None or inode != self._inode:
+            if self._file is None or inode != self._file.inode:
                 self._open_existing(inode)
-            return self._env
+            return self._file
 
     def _open_existing(self, inode: int) -> None:
-        self._env = None
+        self._file = None
         with suppress(OSError, ValueError, lmdb.Error):
             env = lmdb.open(
                 str(self.path), map_size=self._map_bytes, max_dbs=3, readonly=True, create=False,
@@ -342,11 +346,12 @@ class SearchIndex:
             # Before the node has opened it, it may be one that a crash of the machine has left.
             if _times_opened(env, self.path) is not None:
                 words, subjects, meta = (env.open_db(each, create=False) for each in _TABLES)
-                self._env, self._inode, self._tables = env, inode, (words, subjects, meta)
+                self._file = _File(env, (words, subjects, meta), inode)
 
     def change(self, updates: Iterable[Update], progress: Progress) -> None:
         """Write changes and progress in one transaction. Raises :class:`SearchIndexError`."""
-        words, subjects, _ = self._tables
+        assert self._file is not None
+        words, subjects, _ = self._file.tables
         added: list[tuple[bytes, bytes]] = []
         with self._writing(progress) as txn, txn.cursor(words) as cursor:
             for number, now, new, old in updates:
@@ -365,7 +370,8 @@ class SearchIndex:
 
         Raises :class:`SearchIndexError`.
         """
-        with self._writing(progress) as txn, txn.cursor(self._tables[table]) as cursor:
+        assert self._file is not None
+        with self._writing(progress) as txn, txn.cursor(self._file.tables[table]) as cursor:
             consumed, added = cursor.putmulti(items, append=True)
             if consumed != added:
                 raise DamagedIndex(f"the index in {self.path} already has what is added to it")
@@ -373,11 +379,11 @@ class SearchIndex:
 
     @contextmanager
     def _writing(self, progress: Progress) -> Iterator[lmdb.Transaction[bytes]]:
-        assert self._env is not None
+        assert self._file is not None
         try:
-            with self._env.begin(write=True) as txn:
+            with self._file.env.begin(write=True) as txn:
                 yield txn
-                txn.put(_PROGRESS, msgspec.msgpack.encode(progress), db=self._tables[2])
+                txn.put(_PROGRESS, msgspec.msgpack.encode(progress), db=self._file.tables[_META])
         except lmdb.MapFullError as error:
             raise SearchIndexError(
                 f"the index in {self.path} has reached its map size (setting store_map_bytes)"
@@ -387,9 +393,9 @@ class SearchIndex:
 
     def reset(self) -> None:
         """Begin with an empty index; readers open it instead. Raises :class:`SearchIndexError`."""
-        env, self._env = self._env, None
-        if env is not None:
-            env.close()
+        file, self._file = self._file, None
+        if file is not None:
+            file.env.close()
         try:
             shutil.rmtree(self.path)
         except OSError as error:
@@ -398,22 +404,23 @@ class SearchIndex:
 
     def release_slots(self) -> int:
         """Release the pages that killed readers hold, which could not be used again; return how many did."""
-        return 0 if self._env is None else self._env.reader_check()
+        return 0 if self._file is None else self._file.env.reader_check()
 
     def bytes_used(self) -> int:
         """Return the size of the pages in use."""
-        env = self._refresh()
-        return 0 if env is None else _size_of(env)
+        file = self._refresh()
+        return 0 if file is None else _size_of(file.env)
 
     def close(self) -> None:
         """Release the index; one that was written is marked as complete on disk."""
-        env, self._env = self._env, None
-        if env is None:
+        file, self._file = self._file, None
+        if file is None:
             return
+        env = file.env
         if self._writable:
             with suppress(lmdb.Error):
                 env.sync(True)
-                with env.begin(self._tables[2], write=True) as txn:
+                with env.begin(file.tables[_META], write=True) as txn:
                     txn.put(_OPENED, b"0")
                 env.sync(True)
         env.close()
