@@ -152,6 +152,18 @@ class Trouble:
 
         self._world.spawn(Process("later"), then)
 
+    def _set_for(self, mean_s: float, part: object, **given: float) -> None:
+        """Set attributes of a part that are false or 0 in good times, for a while."""
+        for name, value in given.items():
+            assert hasattr(part, name)
+            setattr(part, name, value)
+
+        def heal() -> None:
+            for name, value in given.items():
+                setattr(part, name, type(value)())
+
+        self._later(mean_s, heal)
+
     def _cut_log(self) -> None:
         """Let the log lose some of its newest batches."""
         batches = self._cluster.partition.batches[-self._world.chance.randint(1, 20) :]
@@ -208,57 +220,24 @@ class Trouble:
         self._later(1.0, lambda: self._crash(node))
 
     def _freeze(self, node: Node) -> None:
-        if node.running is None:
-            return
-        process = node.running.process
-        process.frozen = True
-
-        def thaw() -> None:
-            process.frozen = False
-
-        self._later(8.0, thaw)
+        if node.running is not None:
+            self._set_for(8.0, node.running.process, frozen=True)
 
     def _cut(self, node: Node) -> None:
-        node.line.cut = True
-
-        def heal() -> None:
-            node.line.cut = False
-
-        self._later(5.0, heal)
+        self._set_for(5.0, node.line, cut=True)
 
     def _isolate(self, node: Node) -> None:
-        node.link.cut = True
-
-        def heal() -> None:
-            node.link.cut = False
-
-        self._later(3.0, heal)
+        self._set_for(3.0, node.link, cut=True)
 
     def _noise(self, node: Node) -> None:
-        node.line.bad = self._world.chance.random() * 0.5
-
-        def heal() -> None:
-            node.line.bad = 0.0
-
-        self._later(4.0, heal)
+        self._set_for(4.0, node.line, bad=self._world.chance.random() * 0.5)
 
     def _shake(self, node: Node) -> None:
         """Break or delay some connections of the node to the others."""
-        node.link.bad = self._world.chance.random() * 0.3
-
-        def heal() -> None:
-            node.link.bad = 0.0
-
-        self._later(4.0, heal)
+        self._set_for(4.0, node.link, bad=self._world.chance.random() * 0.3)
 
     def _lag(self, node: Node) -> None:
-        line = node.line
-        line.lagging, line.deaf = True, self._world.likely(0.7)
-
-        def heal() -> None:
-            line.lagging = line.deaf = False
-
-        self._later(4.0, heal)
+        self._set_for(4.0, node.line, lagging=True, deaf=self._world.likely(0.7))
         if self._world.likely(0.7):
             self._usurp(node)
 
@@ -319,20 +298,10 @@ class Trouble:
         self._cluster.set_aside(node)
 
     def _set_clock(self, node: Node) -> None:
-        node.clock_ahead_ms = self._world.chance.choice(_CLOCKS_MS)
-
-        def heal() -> None:
-            node.clock_ahead_ms = 0
-
-        self._later(5.0, heal)
+        self._set_for(5.0, node, clock_ahead_ms=self._world.chance.choice(_CLOCKS_MS))
 
     def _fill_disk(self, node: Node) -> None:
-        node.store.full = True
-
-        def heal() -> None:
-            node.store.full = False
-
-        self._later(3.0, heal)
+        self._set_for(3.0, node.store, full=True)
 
     def _crash_at_commit(self, node: Node) -> None:
         """Kill the node in its next commit, before or after that took effect."""
