@@ -20,7 +20,7 @@ from registry.cli.decoding.rereading import Reader
 from snapshots.building.task import silent
 from snapshots.census import files
 from snapshots.census.rereading import reread
-from snapshots.census.run import Scope, open_location, run
+from snapshots.census.run import Result, Scope, open_location, run
 from snapshots.spark import shipping
 from snapshots.spark.census import COUNTING
 from snapshots.spark.jars import avro_jars, connector_jars
@@ -46,10 +46,16 @@ def test_a_census_counts_every_message_once_though_an_executor_dies(kafka: Broke
     topic = make_topic(servers, DELETED, name="dying.a", partitions=PARTITIONS)
     some = list(counting.messages(1, 10_000))
     counting.produce(servers, topic, itertools.islice(itertools.cycle(some), MANY), partitions=PARTITIONS)
+    found = count_while_an_executor_dies(servers, tmp_path, "dying.*")
+    assert found.census.messages == MANY
+    assert counting.as_counts(found.rows.uses) == counting.counted(servers, topic, PARTITIONS)
+
+
+def count_while_an_executor_dies(servers: str, folder: Path, topics: str) -> Result:
     killed: list[int] = []
-    with running(tmp_path / "spark", 2) as (master, workers):
+    with running(folder / "spark", 2) as (master, workers):
         settings = Settings(
-            kafka=servers, data=tmp_path, snapshots_spark_master=master, snapshots_spark_conf=CONF
+            kafka=servers, data=folder, snapshots_spark_master=master, snapshots_spark_conf=CONF
         )
 
         def kill(step: str, done: int, total: int) -> None:
@@ -58,10 +64,9 @@ def test_a_census_counts_every_message_once_though_an_executor_dies(kafka: Broke
                 os.kill(executor, signal.SIGKILL)
                 killed.append(executor)
 
-        found = run(settings, Scope(("dying.*",)), open_location(settings), kill)
+        found = run(settings, Scope((topics,)), open_location(settings), kill)
     assert killed
-    assert found.census.messages == MANY
-    assert counting.as_counts(found.rows.uses) == counting.counted(servers, topic, PARTITIONS)
+    return found
 
 
 def test_executors_read_messages_with_what_the_driver_ships(kafka: Broker, tmp_path: Path) -> None:

@@ -14,14 +14,9 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from deploy.local.broker import COMPACTS_SOON, SESSION, Broker
-from registry.base.config.settings import Settings
 from snapshots.census import files
-from snapshots.census.run import Scope, open_location, run
 from snapshots.format.location import Location
-from snapshots.spark.census import COUNTING
-from tests.cluster.snapshots.conftest import running
-from tests.cluster.snapshots.test_census_cluster import CONF
-from tests.cluster.snapshots.test_spark_cluster import executors
+from tests.cluster.snapshots.test_census_cluster import count_while_an_executor_dies
 from tests.process.snapshots import counting
 from tests.process.snapshots.counting import Sent
 from tests.support.kafka_topics import make_topic, set_of_topic
@@ -82,7 +77,7 @@ def test_a_census_of_many_messages_equals_a_count_by_another_client(
         location = Location.parse(tmp_path / "snapshots")
         assert list(files.newest_first(location)) == []
 
-        first = count_while_an_executor_dies(servers, tmp_path)
+        first = count_while_an_executor_dies(servers, tmp_path, "large.*").rows
         assert {row.reason for row in first.partitions} == {""}
         wanted = brute(servers)
         assert counting.as_counts(first.uses) == wanted
@@ -180,24 +175,6 @@ def cleaned(broker: Broker) -> dict[int, int]:
     lines = file.read_text(encoding="utf-8").splitlines()[2:] if file.exists() else []
     rows = (line.split() for line in lines)
     return {int(partition): int(offset) for topic, partition, offset in rows if topic == JSON}
-
-
-def count_while_an_executor_dies(servers: str, folder: Path) -> files.Rows:
-    killed: list[int] = []
-    with running(folder / "spark", 2) as (master, workers):
-        settings = Settings(
-            kafka=servers, data=folder, snapshots_spark_master=master, snapshots_spark_conf=CONF
-        )
-
-        def kill(step: str, done: int, total: int) -> None:
-            if step == COUNTING and 0 < done < total and not killed:
-                (executor,) = executors(workers[0].pid)
-                os.kill(executor, signal.SIGKILL)
-                killed.append(executor)
-
-        found = run(settings, Scope(("large.*",)), open_location(settings), kill)
-    assert killed
-    return found.rows
 
 
 def brute(servers: str) -> dict[tuple[object, ...], list[object]]:
