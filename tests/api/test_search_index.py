@@ -285,9 +285,6 @@ def test_damage_of_a_file_that_the_node_has_replaced_is_not_that_of_the_new_one(
     former = ExitStack()
     former.enter_context(reader.view())
     index = reopened(filled.rows.path)
-    with reader.view() as now:
-        assert now is not None
-        assert now.count() == 0
     with pytest.raises(e.RegistryError), former:
         raise lmdb.CorruptedError("here")
     assert len(list(index.path.glob("damaged-*"))) == 1
