@@ -110,7 +110,6 @@ class Parts:
     """
 
     members: Generator[Member, bytes, bytes]
-    headers: tuple[Header, ...] = ()
 
 
 class Write(NamedTuple):

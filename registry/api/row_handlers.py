@@ -196,7 +196,7 @@ class RowHandlers:
         if call.past is not None:
             call.past.lasting = False  # another part may still fail, which nobody should keep
         rest = self._rest(parts, first.body, rows, call)
-        return Answer(member.head + first.body, headers=(*parts.headers, *first.headers), rest=rest)
+        return Answer(member.head + first.body, headers=first.headers, rest=rest)
 
     async def _rest(self, parts: Parts, body: bytes, rows: VisibleRows, call: Call) -> AsyncGenerator[bytes]:
         """Yield the other members, of which each is a request by itself, and what comes after them."""

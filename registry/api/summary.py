@@ -41,7 +41,6 @@ LIMIT_MAX: Final = 100
 REFERRERS_MAX, VERSIONS_MAX = 1_000, 1_000
 NUMBERS_MAX: Final = 10_000
 _NULL = Answer(b"null")
-_NO_STORE = ((b"cache-control", b"no-store"),)
 
 
 def get_summary(call: Call, view: View) -> Parts:
@@ -50,10 +49,10 @@ def get_summary(call: Call, view: View) -> Parts:
     if not named <= _PARTS.keys():
         raise e.UNPROCESSABLE(f"include must be some of {', '.join(_PARTS)}")
     if call.past is None:
-        return Parts(_members(call, _in_order(named or _USUAL)), headers=_NO_STORE)
+        return Parts(_members(call, _in_order(named or _USUAL)))
     if not named <= _OF_THE_PAST:
         raise e.UNPROCESSABLE(f"As of the past, include must be some of {', '.join(_in_order(_OF_THE_PAST))}")
-    return Parts(_members(call, _in_order(named or _USUAL & _OF_THE_PAST)), headers=_NO_STORE)
+    return Parts(_members(call, _in_order(named or _USUAL & _OF_THE_PAST)))
 
 
 def _in_order(names: Collection[str]) -> list[str]:

@@ -191,6 +191,14 @@ def test_comparisons_show_only_what_may_be_read() -> None:
         assert reply.json["explanation"]["error_code"] == 40301
         assert b"salary" not in reply.body
         assert post(api, "/compatibility/subjects/own/explain", draft, user="dev").status == 403
+        # Nor what a schema uses through one that may be read.
+        api.put("/config/own", {"compatibility": "NONE"})
+        api.register("own", json.dumps(uses), references=[reference])
+        top = {"type": "record", "name": "Top", "fields": [{"name": "f", "type": "Uses"}]}
+        draft = {"schema": json.dumps(top), "references": [{"name": "Uses", "subject": "own", "version": 2}]}
+        reply = post(api, "/schemas/comparison", {"old": draft, "new": draft}, user="dev")
+        assert reply.json["explanation"]["error_code"] == 40301
+        assert post(api, "/compatibility/subjects/own/explain", draft, user="dev").status == 403
         target = "/subjects/own/versions/1/comparison?againstSubject=secret"
         assert api.request("GET", target, user="dev").status == 403
         assert api.request("GET", target, user="root").status == 200

@@ -143,8 +143,9 @@ def test_uses_of_an_id_that_two_versions_share_count_once(api: Api) -> None:
     for version in (1, 2):
         api.register("twice", record("Twice", "a"), id=9, version=version)
     assert api.get("/subjects/twice/versions").json == [1, 2]
-    take_census(api, ["value", "id", 9, 3, 60, 5, 7, True])
-    assert api.get("/subjects/twice/summary?include=usage").json["usage"]["messages"] == 3
+    take_census(api, ["value", "id", 9, 3, 60, 5, 7, True], ["key", "id", 9, 1, 60, -1, -1, True])
+    found = api.get("/subjects/twice/summary?include=usage").json["usage"]
+    assert [found[name] for name in ("messages", "first", "last")] == [4, 5, 7]
 
 
 class Away(ListBackend):
