@@ -202,3 +202,10 @@ def test_comparisons_show_only_what_may_be_read() -> None:
         target = "/subjects/own/versions/1/comparison?againstSubject=secret"
         assert api.request("GET", target, user="dev").status == 403
         assert api.request("GET", target, user="root").status == 200
+
+
+def test_a_verdict_counts_versions_that_its_reader_may_not_read() -> None:
+    with PermittingApi(rule("ci", "compatibility", "own")) as api:
+        api.register("own", record("Own", "a"))
+        found = post(api, "/compatibility/subjects/own/explain", {"schema": record("New", "a")}, user="ci")
+        assert (found.status, found.json["levels"]["BACKWARD"]["is_compatible"]) == (200, False)
