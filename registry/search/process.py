@@ -73,6 +73,8 @@ def _build(parent: Parent, index: SearchIndex, store: StoreReader) -> Progress:
     with index.view() as view:
         assert view is not None
         progress = view.progress()
+    if not progress.rows:
+        raise DamagedIndex("a reader had found it damaged, so it was removed")
     while not progress.is_built:
         _check_room(parent.settings.data)
         progress = builder.step()

@@ -91,6 +91,31 @@ def test_a_build_that_is_killed_is_begun_again(
     assert len(names(index)) == COUNT
 
 
+def test_an_index_that_a_reader_condemns_while_a_process_starts_is_begun_again(
+    filler: IndexFiller, index: SearchIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    read_from: list[int] = []
+    read_again = Log.read_again
+
+    def start(module: str, *given: Any, **more: Any) -> Any:
+        if not started:
+            (index.path / f"damaged-{(index.path / 'data.mdb').stat().st_ino}").touch()
+        started.append(module)
+        return start_module(module, *given, **more)
+
+    def read(log: Log, offset: int, *limits: int) -> Any:
+        read_from.append(offset)
+        return read_again(log, offset, *limits)
+
+    monkeypatch.setattr("registry.search.filler.start_module", start)
+    monkeypatch.setattr(Log, "read_again", read)
+    while not filler.step():
+        pass
+    assert (len(started), read_from) == (2, [])
+    assert len(names(index)) == COUNT
+
+
 def test_a_build_ends_with_the_node(filler: IndexFiller, monkeypatch: pytest.MonkeyPatch) -> None:
     pids: list[int] = []
 
