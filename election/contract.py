@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import sys
 import time
+import traceback
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -163,20 +166,25 @@ class Announcer:
 class ErrorLog:
     """Logs the unexpected errors of an election, which is tried again after each (Confluent 8.4).
 
-    The first one is logged at once and later ones at most every 30 s, then that the election works again.
+    The first one of a type and place is logged at once and later ones at most every 30 s, then that the
+    election works again.
     """
 
     def __init__(self, log: logging.Logger, now: Callable[[], float] = time.monotonic) -> None:
         self._log = log
         self._now = now
-        self._logged_at: float | None = None
+        self._logged_at: dict[object, float] = {}
         self._failing = False
 
     def report(self) -> None:
-        """Log the exception that is being handled, unless there was one a short while ago."""
-        now = self._now()
-        if self._logged_at is None or now - self._logged_at >= _ERROR_EVERY_S:
-            self._logged_at, self._failing = now, True
+        """Log the exception that is being handled, unless there was such a one a short while ago."""
+        now, error = self._now(), sys.exception()
+        assert error is not None
+        # Not its text, which may have another number each time.
+        *_, place = traceback.walk_tb(error.__traceback__)
+        kind = type(error), place[0].f_code, place[1]
+        if now - self._logged_at.get(kind, -math.inf) >= _ERROR_EVERY_S:
+            self._logged_at[kind], self._failing = now, True
             self._log.exception("unexpected error in the election; retrying")
 
     def clear(self) -> None:

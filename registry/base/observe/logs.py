@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 
 import orjson
@@ -117,9 +119,10 @@ def log_request(
 
 
 class Throttled:
-    """Passes one line every ``every_s`` seconds to ``logger``, with the number of lines skipped before it.
+    """Passes one line of a kind every ``every_s`` seconds to ``logger``, with the number skipped before it.
 
-    Any thread may call. ``clock`` is monotonic, in seconds.
+    Lines are of one kind if their text is the same before values are put in. Any thread may call. ``clock``
+    is monotonic, in seconds.
     """
 
     def __init__(
@@ -133,11 +136,12 @@ class Throttled:
         self._clock = clock
         self._every_s = every_s
         self._lock = threading.Lock()
-        self._next = float("-inf")
-        self._left_out = 0
+        # By text.
+        self._next: dict[str, float] = {}
+        self._left_out = Counter[str]()
 
     def error(self, text: str, *given: object) -> None:
-        """Log ``text % given`` unless another line was logged less than ``every_s`` ago."""
+        """Log ``text % given`` unless a line of its kind was logged less than ``every_s`` ago."""
         self._log(logging.ERROR, text, *given)
 
     def warning(self, text: str, *given: object) -> None:
@@ -147,11 +151,11 @@ class Throttled:
     def _log(self, level: int, text: str, *given: object) -> None:
         with self._lock:
             now = self._clock()
-            if now < self._next:
-                self._left_out += 1
+            if now < self._next.get(text, -math.inf):
+                self._left_out[text] += 1
                 return
-            left_out, self._left_out = self._left_out, 0
-            self._next = now + self._every_s
+            left_out = self._left_out.pop(text, 0)
+            self._next[text] = now + self._every_s
         if left_out:
             text, given = f"{text} (%d more such failures since the last line)", (*given, left_out)
         self._logger.log(level, text, *given)

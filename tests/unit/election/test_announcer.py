@@ -125,3 +125,26 @@ def test_errors_that_go_on_are_logged_at_once_and_then_every_30_s(caplog: pytest
         for each in caplog.records
     ]
     assert logged == [("ERROR", "at 0"), ("ERROR", "at 30"), ("INFO", "")]
+
+
+def test_an_error_of_another_kind_is_logged_at_once_beside_one_that_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    errors = ErrorLog(logging.getLogger("election.test"), lambda: 100.0)
+
+    def number() -> None:
+        int("none")
+
+    def key() -> None:
+        raise KeyError("gone")
+
+    def another_key() -> None:
+        raise KeyError("lost")
+
+    for fail in (number, key, number, key, another_key):
+        try:
+            fail()
+        except (ValueError, KeyError):
+            errors.report()
+    logged = [each.exc_text.splitlines()[-1] for each in caplog.records if each.exc_text]
+    assert [each.partition(":")[0] for each in logged] == ["ValueError", "KeyError", "KeyError"]
