@@ -47,15 +47,16 @@ def _late(kind: ErrorKind, *values: object) -> Unanswered:
     return lambda error: kind(*values) if error.code == OUTCOME_UNKNOWN.code else error
 
 
+_SILENT: Final = "This host's node does not answer"
 # The state of the node.
-STATUS: Final = NodeQuery(1, NoneType, NodeStatus, timeout_s=2.0)
+STATUS: Final = NodeQuery(1, NoneType, NodeStatus, timeout_s=2.0, unanswered=_always(UNAVAILABLE, _SILENT))
 # All nodes, as this one knows them.
 CLUSTER: Final = NodeQuery(
     2, NoneType, ClusterStatus, timeout_s=2.0,
-    unanswered=_always(UNAVAILABLE, "This host's node does not answer"),
+    unanswered=_always(UNAVAILABLE, _SILENT),
 )  # fmt: skip
 # The metrics of the host's processes, as Prometheus reads them.
-METRICS: Final = NodeQuery(3, NoneType, bytes, timeout_s=2.0)
+METRICS: Final = NodeQuery(3, NoneType, bytes, timeout_s=2.0, unanswered=_always(UNAVAILABLE, _SILENT))
 # The rows of owners at a moment in the past; the node takes less time than this.
 PAST: Final = NodeQuery(4, OwnersAt, OwnerRows, timeout_s=15.0, unanswered=_late(TOO_LATE))
 # The snapshots of the catalogue, newest first.

@@ -29,7 +29,7 @@ from registry.api.node_queries import (
 )
 from registry.audit.tail import AuditEntries, AuditQuery
 from registry.domain.commands import Outcome, refusal
-from registry.domain.errors import TOO_MANY_WRITES, RegistryError
+from registry.domain.errors import TOO_MANY_WRITES, UNEXPECTED, RegistryError
 from registry.domain.history.moment import OwnerRows
 from registry.domain.pending_command import PendingCommand
 from registry.domain.pending_command import Submit as SubmitCommand
@@ -269,6 +269,10 @@ class NodeSession:
             reply = Reply(number, answer)
         except RegistryError as error:
             reply = Reply(number, NO_ANSWER, refusal(error))
+        except Exception:
+            # Without an answer, the reader would wait until its time is over.
+            _log.exception("the query %d of a reader failed", query)
+            reply = Reply(number, NO_ANSWER, refusal(UNEXPECTED()))
         self._send_started()
         self._connection.send(reply)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,10 +15,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from deploy.local.process import freeze
+from registry.base.observe import prometheus
 from registry.base.observe.metric_table import HISTOGRAM, METRICS
 from tests.process.raw import RawClient
 from tests.process.test_lifecycle import alive, children
 from tests.support.running import PATIENT, Registry, until
+
+MEASURED = {each.name for each in METRICS if each.labels == ("process",)}
 
 
 @pytest.fixture(scope="module")
@@ -174,10 +179,24 @@ def test_a_node_that_does_not_answer_is_reported(tmp_path: Path) -> None:
         assert answer.status_code == 503
         assert ["the node does not answer" in reason for reason in answer.json()["reasons"]] == [True]
         assert httpx.get(f"{registry.url}/health/live", timeout=PATIENT).status_code == 200
+        answer = httpx.get(f"{registry.url}/metrics", timeout=PATIENT)
+        assert (answer.status_code, answer.json()["message"]) == (503, "This host's node does not answer")
     finally:
         os.kill(node, signal.SIGCONT)
     until(registry.ready, 60, "the node to answer")
     assert registry.stop() == 0
+
+
+def test_processes_that_end_while_they_are_measured_are_left_out() -> None:
+    """A page of metrics was lost when a worker ended between two looks at its folder in /proc."""
+    for _ in range(100):
+        ending = subprocess.Popen(("true",))
+        waiting = threading.Thread(target=ending.wait)
+        waiting.start()
+        while ending.returncode is None:
+            assert {each.name for each in prometheus.samples(ending.pid)} <= MEASURED
+        waiting.join()
+        assert list(prometheus.samples(ending.pid)) == []
 
 
 def test_log_lines_report_a_start(registry: Registry) -> None:

@@ -125,9 +125,13 @@ def _tree(top: int) -> Iterator[tuple[int, str]]:
 
 
 def _children(process: int) -> Iterator[int]:
-    for listed in (_PROC / str(process) / "task").glob("*/children"):
+    try:
+        threads = [*(_PROC / str(process) / "task").iterdir()]
+    except OSError:
+        return  # It has ended. A glob raises that too, depending on the moment.
+    for thread in threads:
         try:
-            yield from map(int, listed.read_text().split())
+            yield from map(int, (thread / "children").read_text().split())
         except OSError:
             continue  # That thread has ended.
 

@@ -11,8 +11,19 @@ import msgspec
 import pytest
 
 from registry.api.backend import NodeStatus
-from registry.api.node_queries import STATUS
-from registry.ipc.messages import Confirm, Confirmed, Framed, Query, Reply, State, decode_from_node, encode
+from registry.api.node_queries import CLUSTER, STATUS
+from registry.domain.commands import Refused
+from registry.ipc.messages import (
+    NO_ANSWER,
+    Confirm,
+    Confirmed,
+    Framed,
+    Query,
+    Reply,
+    State,
+    decode_from_node,
+    encode,
+)
 from registry.node.ipc_server import IpcServer
 from registry.node.node_service import NodeService
 
@@ -97,3 +108,10 @@ def test_a_reader_knows_that_the_node_has_started_before_it(
     # Until then it may have the rows of a former store, or none.
     replies = asyncio.run(asyncio.wait_for(_replies(tmp_path / "node", question), 30))
     assert replies == [State(started=False), State(started=True, log="the log"), answer]
+
+
+def test_a_query_that_fails_is_answered_at_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    failing = Query(1, CLUSTER.number, msgspec.Raw(encode(None)))
+    replies = asyncio.run(asyncio.wait_for(_replies(tmp_path / "node", failing), 30))
+    assert replies == [State(started=False), Reply(1, NO_ANSWER, Refused(500, "Internal Server Error"))]
+    assert [each.exc_info is not None for each in caplog.records] == [True]
