@@ -22,6 +22,7 @@ from tests.support.running import until
 HOOK = Path(profiled.__path__[0])
 # The environment of a registry that is measured: hashes of strings are the same in every run.
 PLAIN = {"PYTHONHASHSEED": "0"}
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 # LMDB writes its pages with these.
 PAGE_WRITES = ("pwrite64", "pwritev")
 
@@ -44,20 +45,12 @@ class Processes:
     """A process and its descendants, as they are now."""
 
     def __init__(self, pid: int) -> None:
-        parents = {}
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                parents[int(folder.name)] = int(_stat(folder).split()[1])
-            except OSError:
-                continue
-        self.pids = [pid]
-        for each in self.pids:
-            self.pids += [child for child, parent in parents.items() if parent == each]
+        self.pids = _family(pid)
         self._children = self.pids[1:]
 
     def cpu_s(self) -> float:
-        """Return the CPU time that all have used, also in threads that have ended."""
-        return sum(time.clock_gettime(_cpu_clock(pid)) for pid in self.pids)
+        """Return the CPU time that all have used so far, with what has ended and what has begun meanwhile."""
+        return sum(time.clock_gettime(_cpu_clock(pid)) + _cpu_of_ended(pid) for pid in _family(self.pids[0]))
 
     def switches(self) -> int:
         """Return how often a thread has waited."""
@@ -98,16 +91,41 @@ class Processes:
         return Calls(by_name.total(), builtins, blocks, by_name)
 
     def _signal(self, counts: Path, suffix: str) -> list[Path]:
-        files = [counts / f"{pid}{suffix}" for pid in self._children]
-        for pid, file in zip(self._children, files, strict=True):
+        files = []
+        for pid in self._children:
+            file = counts / f"{pid}{suffix}"
             file.unlink(missing_ok=True)
-            os.kill(pid, signal.SIGUSR1)
+            try:
+                os.kill(pid, signal.SIGUSR1)
+            except ProcessLookupError:
+                continue  # the process that fills the index of words ends when there is nothing more to do
+            files.append(file)
         until(lambda: all(file.exists() for file in files), 30, f"{suffix} of all processes")
         return files
 
 
-def _stat(folder: Path) -> str:
-    return (folder / "stat").read_text().rpartition(")")[2]
+def _family(pid: int) -> list[int]:
+    """Return a process and its descendants."""
+    parents = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(folder.name)] = int(_stat(folder)[1])
+        except OSError:
+            continue
+    family = [pid]
+    for each in family:
+        family += [child for child, parent in parents.items() if parent == each]
+    return family
+
+
+def _stat(folder: Path) -> list[str]:
+    """Return the members of a process' ``stat`` from its state on (proc_pid_stat(5))."""
+    return (folder / "stat").read_text().rpartition(")")[2].split()
+
+
+def _cpu_of_ended(pid: int) -> float:
+    """Return the CPU time of a process' children that have ended."""
+    return sum(map(int, _stat(Path(f"/proc/{pid}"))[13:15])) / _TICKS_PER_S
 
 
 def _cpu_clock(pid: int) -> int:
