@@ -41,6 +41,8 @@ SETTINGS = PAGES / "settings.md"
 README_LINES_MAX = ARCHITECTURE_LINES_MAX = 150
 # Programs whose commands the docs show.
 COMMAND = re.compile(r"(\$ )?(curl|docker|helm|kubectl|make|pip|pipx|registrar|spark-submit|uv)\b")
+# A version of Registrar in a command, or in a sentence about one.
+RELEASED = re.compile(r"(?:registrar[:-]|--version |tags/v|--sign v|the tag `|once )(\d+\.\d+\.\d+)")
 WORDS = (
     *(
         "log",
@@ -228,6 +230,17 @@ def test_targets_of_make_in_the_docs_exist(document: Path) -> None:
 
 def test_the_changelog_has_this_version() -> None:
     assert f"## [{VERSION}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_commands_of_the_docs_name_this_version() -> None:
+    """Each place that a release has to change; the changelog and the chart have tests of their own."""
+    named = {
+        (document.name, version)
+        for document in DOCS
+        for version in RELEASED.findall(document.read_text(encoding="utf-8"))
+    }
+    pages = ("README.md", "install.md", "kubernetes.md", "releases.md")
+    assert named == {(page, VERSION) for page in pages}
 
 
 @pytest.mark.parametrize("document", DOCS, ids=lambda path: str(path.relative_to(ROOT)))
