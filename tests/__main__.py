@@ -219,7 +219,9 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--group"]:
         if unknown := set(sys.argv[2:]) - GROUPS.keys():
             sys.exit(f"No such group: {', '.join(sorted(unknown))}. There are: {', '.join(GROUPS)}")
-        sys.exit(run({name: GROUPS[name] for name in sys.argv[2:]}))
-    if sys.argv[1:]:
+        chosen = {name: GROUPS[name] for name in sys.argv[2:]}
+    elif sys.argv[1:]:
         os.execv(sys.executable, [sys.executable, "-m", "pytest", *sys.argv[1:]])
-    sys.exit(run(GROUPS, again=int(os.environ.get("AGAIN", "0"))))
+    else:
+        chosen = GROUPS
+    sys.exit(run(chosen, again=int(os.environ.get("AGAIN", "0"))))

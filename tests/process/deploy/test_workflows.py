@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from deploy.release.packages import git
 from tests.__main__ import GROUPS
 from tests.support.running import ROOT
 
@@ -85,6 +86,22 @@ def test_the_shards_are_the_groups_and_the_brokers_those_of_the_makefile() -> No
     assert jobs(workflow / "test.yml")["test"]["strategy"]["matrix"]["group"] == [*GROUPS]
     ages = re.search(r"^AGES +\?= (.*)$", MAKEFILE, re.MULTILINE)
     assert jobs(workflow / "weekly.yml")["brokers"]["strategy"]["matrix"]["kafka"] == ages[1].split()
+
+
+def test_jobs_set_up_node_if_their_targets_install_with_npm() -> None:
+    for workflow in WORKFLOWS:
+        for name, job in jobs(workflow).items():
+            text = str(job["steps"])
+            needs = re.search(r"make (?:lint|(?:--jobs 3 )?prepared|coverage|release )", text)
+            assert not needs or "actions/setup-node" in text, f"{workflow.stem}: {name}"
+
+
+def test_dependabot_watches_every_folder_with_a_lock_file() -> None:
+    updates = yaml.safe_load((GITHUB / "dependabot.yml").read_text(encoding="utf-8"))["updates"]
+    watched = {each["package-ecosystem"]: each.get("directories") for each in updates}
+    for ecosystem, lock in (("npm", "package-lock.json"), ("gomod", "go.sum")):
+        locks = git(ROOT, "ls-files", f"*/{lock}").split()
+        assert sorted(watched[ecosystem]) == [f"/{Path(each).parent}" for each in locks]
 
 
 def test_the_paths_with_owners_exist() -> None:
