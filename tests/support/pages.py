@@ -18,6 +18,7 @@ from tests.support.running import ROOT, free_port, until
 
 DOCS = (
     *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+    *(ROOT / name for name in ("SECURITY.md", "CODE_OF_CONDUCT.md")),
     *sorted((ROOT / "bench").glob("*.md")),
     *sorted((ROOT / "deploy").rglob("*.md")),
     *sorted(
