@@ -49,15 +49,10 @@ def subjects(
         if found is None:
             yield None
             continue
-        live = yield from _live(view, found)
+        subject, row = found
+        live = True if not version_row.is_deleted(row) else (yield from versions.is_live(view, subject))
         shown = live is not None and (not deleted_only if live else deleted or deleted_only)
-        yield found[0] if shown else None
-
-
-def _live(view: View, found: SubjectEntry) -> Search[bool | None]:
-    """Search for the result of :func:`.versions.is_live`."""
-    subject, row = found
-    return True if not version_row.is_deleted(row) else (yield from versions.is_live(view, subject))
+        yield subject if shown else None
 
 
 class Listed(NamedTuple):

@@ -73,10 +73,14 @@ class Filter(NamedTuple):
         self, view: View, defaults: Defaults, after: Subject | Place | None = None, skip: Skip | None = None
     ) -> Iterator[Subject | Place | None]:
         """Walk the subjects in the order of the list; ``skip``: how many items need not be listed."""
+        if self.owners is None and not (self.level or self.mode or self.schema_type or self.named):
+            return self.subjects.walk(view, after, skip)
+        return self._walk_admitted(view, defaults, after)
+
+    def _walk_admitted(
+        self, view: View, defaults: Defaults, after: Subject | Place | None
+    ) -> Iterator[Subject | Place | None]:
         candidates = self._candidates(view, defaults)
-        if not (candidates or self.schema_type or self.named):
-            yield from self.subjects.walk(view, after, skip)
-            return
         walk: Iterator[Subject | Place | None] = (
             self._given_subjects(after)
             if self.named

@@ -74,6 +74,23 @@ def test_a_read_by_id_calls_few_functions(client: httpx.Client, calls: Count) ->
     assert again < 23
 
 
+def test_a_subject_of_an_unfiltered_list_takes_few_calls(
+    client: httpx.Client, profiled: Registry, folder: Path
+) -> None:
+    lists = 20
+
+    def calls(limit: int) -> float:
+        def read() -> None:
+            for _ in range(lists):
+                client.get("/subjects", params={"limit": limit}).raise_for_status()
+
+        read()  # From here on the place of the page's end is known.
+        counted = Processes(profiled.process.pid).calls(folder, read).by_name
+        return sum(count for name, count in counted.items() if name.startswith("domain/")) / lists
+
+    assert (calls(SCHEMAS) - calls(SCHEMAS // 2)) / (SCHEMAS // 2) < 6.5
+
+
 def test_counting_who_asks_takes_no_call_of_a_read(
     client: httpx.Client, profiled: Registry, folder: Path
 ) -> None:
