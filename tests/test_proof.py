@@ -6,6 +6,8 @@ import ast
 import re
 import subprocess
 
+import pytest
+
 from tests.sabotage.outcomes import (
     FOLDER,
     OVERVIEW,
@@ -14,6 +16,8 @@ from tests.sabotage.outcomes import (
     ROOT,
     SIMULATION,
     UNITS,
+    Outcome,
+    is_outdated,
     recorded,
     sabotages,
     summary,
@@ -60,6 +64,27 @@ def test_most_patches_are_noticed_within_a_minute_by_unit_tests_or_the_simulatio
     assert len(units) >= QUICK_SHARE * len(outcomes), f"within {QUICK_S} s"
     assert summary(outcomes) in PAGE.read_text(encoding="utf-8")
     assert summary(outcomes) in OVERVIEW.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("test", "changed", "outdated"),
+    [
+        ("tests/unit/decide/test_ids.py::test_it", [], False),
+        ("tests/unit/decide/test_ids.py::test_it", ["registry/domain/decide/deletes.py"], False),
+        ("tests/unit/decide/test_ids.py::test_it", ["registry/domain/decide/ids.py"], True),
+        ("tests/unit/decide/test_ids.py::test_it", ["tests/unit/decide/test_ids.py"], True),
+        ("tests/unit/decide/test_ids.py::test_it", ["tests/sabotage/id-granted-twice.patch"], True),
+        ("tests/unit/decide/test_ids.py::test_it", None, True),
+        ("tests.simulation --seed 1 --rounds 1", ["registry/domain/decide/deletes.py"], True),
+        ("tests.simulation --seed 1 --rounds 1", ["docs/api.md"], False),
+        ("", [], True),
+    ],
+)
+def test_an_outcome_is_outdated_once_what_it_says_may_have_changed(
+    test: str, changed: list[str] | None, outdated: bool
+) -> None:
+    patch = next(each for each in sabotages() if each.name == "id-granted-twice")
+    assert is_outdated(patch, Outcome(test, "1.0 s", "1234abcd, 2026-01-01"), changed) == outdated
 
 
 def test_the_track_record_names_a_test_for_each_fault() -> None:

@@ -3,24 +3,39 @@
 Each patch of this folder breaks one guarantee of the code. They are applied one after another to a copy of
 the committed tree, and the checks that guarantees.toml names for it run until one fails that passes without
 the patch: tests, or simulated histories by the arguments of ``python -m``. A patch that none of them notices
-survives, and needs a test. With names as arguments, only those are tried. The outcomes are written into the
-table of docs/sabotage.md.
+survives, and needs a test. Each outcome is written into the table of docs/sabotage.md at once, so a run that
+is interrupted loses none.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import resource
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from .outcomes import ROOT, SIMULATION, Outcome, Sabotage, record, sabotages, stamp
+from .outcomes import (
+    OVERVIEW,
+    PAGE,
+    ROOT,
+    SIMULATION,
+    Outcome,
+    Sabotage,
+    is_outdated,
+    record,
+    recorded,
+    sabotages,
+    stamp,
+)
 
 # A broken program may wait forever. The tests take a fraction of it, also on a busy machine.
 CHECK_S = 1800
@@ -42,9 +57,17 @@ class Trial:
     def __init__(self, copy: Path, commit: str) -> None:
         self._copy = copy
         self._at = stamp(commit)
+        # Whether tests and histories pass without a patch.
+        self._passing: dict[str, bool] = {}
 
     def outcome(self, sabotage: Sabotage) -> Outcome:
-        """Return which of a patch's tests fails with it, or why none does."""
+        """Return which of a patch's checks fails with it and passes without it, or why none does."""
+        found = self._first_failure(sabotage)
+        if found.test and not self._passes(found.test):
+            return self._survived(f"{found.test} fails without the patch")
+        return found
+
+    def _first_failure(self, sabotage: Sabotage) -> Outcome:
         cpu_s = 0.0
         for check in sabotage.checks:
             with self._patched(sabotage) as refused:
@@ -59,17 +82,10 @@ class Trial:
                 return Outcome(found[1] or f"{SIMULATION} {found[2]}", f"{cpu_s:.1f} s", self._at)
         return self._survived(f"{cpu_s:.1f} s of {' and '.join(sabotage.checks)}")
 
-    def without_patches(self, outcomes: dict[str, Outcome]) -> dict[str, Outcome]:
-        """Return outcomes in which only tests count that pass without a patch."""
-        checks = sorted({each.test for each in outcomes.values() if each.test})
-        tests = [each for each in checks if not each.startswith(SIMULATION)]
-        if tests and not run(self._copy, *tests).status:
-            checks = [each for each in checks if each not in tests]
-        failing = {check for check in checks if run(self._copy, check).status}
-        return {
-            name: self._survived(f"{each.test} fails without the patch") if each.test in failing else each
-            for name, each in outcomes.items()
-        }
+    def _passes(self, check: str) -> bool:
+        if check not in self._passing:
+            self._passing[check] = not run(self._copy, check).status
+        return self._passing[check]
 
     def _survived(self, why: str, output: str = "") -> Outcome:
         print(output[-2000:], end="")
@@ -85,11 +101,10 @@ class Trial:
             git(self._copy, "checkout", "--quiet", ".").check_returncode()
 
 
-def run(copy: Path, *checks: str) -> Run:
-    """Run tests until the first failure. Takes seconds, so compiled code of an earlier run is never newer."""
-    pytest = ["pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", *checks]
-    simulated = checks[0].startswith(SIMULATION)
-    command = [sys.executable, "-m", *(checks[0].split() if simulated else pytest)]
+def run(copy: Path, check: str) -> Run:
+    """Run a check until it fails. Takes seconds, so compiled code of an earlier run is never newer."""
+    pytest = ["pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", check]
+    command = [sys.executable, "-m", *(check.split() if check.startswith(SIMULATION) else pytest)]
     env = {**os.environ, "COLUMNS": "500"}
     before = children_s()
     try:
@@ -112,34 +127,77 @@ def git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=False)
 
 
-def main(names: list[str]) -> int:
-    """Try patches, print and record what noticed each; return 0 if none survived."""
+@contextmanager
+def committed_tree(commit: str) -> Iterator[Path]:
+    """Make a copy of the tree at a commit for as long."""
+    try:
+        with TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+            copy = Path(scratch) / "copy"
+            added = git(ROOT, "worktree", "add", "--detach", str(copy), commit)
+            if added.returncode:
+                raise SystemExit(f"the tree cannot be copied: {added.stderr.strip()}")
+            yield copy
+    finally:
+        git(ROOT, "worktree", "prune")
+
+
+@cache
+def changed_since(commit: str) -> frozenset[str] | None:
+    """Return the files that differ between a commit and the present one; ``None`` if it is not known."""
+    found = git(ROOT, "diff", "--name-only", commit, "HEAD", "--")
+    return None if found.returncode else frozenset(found.stdout.splitlines())
+
+
+def chosen_patches(names: list[str], *, only_outdated: bool) -> list[Sabotage]:
+    """Return the patches with these names, or all; of these those whose rows may not hold any more."""
     chosen = [each for each in sabotages() if not names or each.name in names]
     if unknown := set(names) - {each.name for each in chosen}:
-        print(f"no such patch: {', '.join(sorted(unknown))}")
-        return 2
-    commit = git(ROOT, "rev-parse", "--short=8", "HEAD").stdout.strip()
-    outcomes: dict[str, Outcome] = {}
-    with TemporaryDirectory() as scratch:
-        copy = Path(scratch) / "copy"
-        git(ROOT, "worktree", "add", "--detach", str(copy), "HEAD").check_returncode()
-        try:
-            trial = Trial(copy, commit)
-            for each in chosen:
-                outcome = outcomes[each.name] = trial.outcome(each)
-                word = "caught  " if outcome.test else "SURVIVED"
-                print(f"{word} {each.name}: {outcome.test} {outcome.after}", flush=True)
-                record({each.name: outcome})
-            outcomes = trial.without_patches(outcomes)
-            record(outcomes)
-        finally:
-            git(ROOT, "worktree", "remove", "--force", str(copy))
-    survivors = [name for name, each in outcomes.items() if not each.test]
-    print(
-        f"{len(chosen) - len(survivors)} of {len(chosen)} caught; survivors: {', '.join(survivors) or 'none'}"
+        raise SystemExit(f"no such patch: {', '.join(sorted(unknown))}")
+    known = recorded()
+    return [
+        each
+        for each in chosen
+        if not only_outdated
+        or (outcome := known.get(each.name)) is None
+        or is_outdated(each, outcome, changed_since(outcome.commit))
+    ]
+
+
+def main(arguments: list[str]) -> int:
+    """Try patches, print and record what noticed each; return 0 if none survived."""
+    parser = argparse.ArgumentParser(prog="python -m tests.sabotage", description=main.__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a patch to try; by default all")
+    parser.add_argument(
+        "--outdated", action="store_true", help="only those of which code or tests have changed since"
     )
+    wanted = parser.parse_args(arguments)
+    chosen = chosen_patches(wanted.names, only_outdated=wanted.outdated)
+    commit = git(ROOT, "rev-parse", "--short=8", "HEAD").stdout.strip()
+    print(f"{len(chosen)} patches of the code and tests as committed at {commit}", flush=True)
+    with committed_tree(commit) as copy:
+        survivors = [*survivors_among(chosen, Trial(copy, commit))]
+    print(f"{len(chosen) - len(survivors)} noticed; survivors: {', '.join(survivors) or 'none'}")
+    print(f"The table is in {PAGE.relative_to(ROOT)}, its sum also in {OVERVIEW.relative_to(ROOT)}.")
     return int(bool(survivors))
 
 
+def survivors_among(chosen: list[Sabotage], trial: Trial) -> Iterator[str]:
+    """Try patches, print and record each outcome; yield the names of those that nothing noticed."""
+    for number, each in enumerate(chosen, 1):
+        print(f"[{number}/{len(chosen)}] {each.name}: {each.guarantee}", flush=True)
+        outcome = trial.outcome(each)
+        record({each.name: outcome})
+        if outcome.test:
+            print(f"    noticed by {outcome.test} after {outcome.after}", flush=True)
+        else:
+            print(f"    SURVIVED: {outcome.after}", flush=True)
+            yield each.name
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    # Stopped in this way too, it removes its copy of the tree.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit("interrupted; what was noticed so far is in the table")

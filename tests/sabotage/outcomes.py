@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import textwrap
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +18,8 @@ OVERVIEW = ROOT / "docs" / "proof.md"
 SIMULATION = "tests.simulation"
 UNITS = ("tests/unit/", "tests/simulation/", SIMULATION)
 QUICK = (*UNITS, "tests/api/")
+# What simulated histories run: with other code, a seed is another history.
+SIMULATED = ("registry/", "election/", "tests/simulation/")
 # Seconds of CPU within which nine in ten patches are to be noticed by those.
 QUICK_S = 60
 _HEAD = "| patch | guarantee that it breaks | noticed by | after | at |\n| --- | --- | --- | --- | --- |"
@@ -34,6 +37,12 @@ class Sabotage(NamedTuple):
         """The file of the patch."""
         return FOLDER / f"{self.name}.patch"
 
+    @property
+    def files(self) -> set[str]:
+        """The patch, and the files that it changes."""
+        changed = re.findall(r"^\+\+\+ b/(.*)$", self.patch.read_text(encoding="utf-8"), re.MULTILINE)
+        return {*changed, str(self.patch.relative_to(ROOT))}
+
 
 class Outcome(NamedTuple):
     """The outcome of one patch, as in its row of the table."""
@@ -46,6 +55,11 @@ class Outcome(NamedTuple):
     at: str
 
     @property
+    def commit(self) -> str:
+        """The commit that was tried."""
+        return self.at.partition(",")[0]
+
+    @property
     def quick(self) -> bool:
         """True if a test that starts no process noticed in time."""
         return self.test.startswith(QUICK) and float(self.after.split()[0]) < QUICK_S
@@ -55,6 +69,18 @@ def sabotages() -> list[Sabotage]:
     """Return all patches, as guarantees.toml lists them."""
     table = tomllib.loads((FOLDER / "guarantees.toml").read_text(encoding="utf-8"))
     return [Sabotage(name, **entry) for name, entry in table.items()]
+
+
+def is_outdated(sabotage: Sabotage, outcome: Outcome, changed: Collection[str] | None) -> bool:
+    """Return true if the outcome of a patch may be another one now, or if there was none.
+
+    ``changed``: the files that differ from those that were tried; ``None`` if that is not known.
+    """
+    if changed is None or not outcome.test:
+        return True
+    if outcome.test.startswith(SIMULATION):
+        return any(each.startswith(SIMULATED) for each in changed)
+    return not {outcome.test.partition("::")[0], *sabotage.files}.isdisjoint(changed)
 
 
 def stamp(commit: str) -> str:

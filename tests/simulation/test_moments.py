@@ -12,14 +12,25 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 import pytest
 
-from registry.domain.commands import Command, DeleteSubject, Done, Outcome, Register
+from registry.domain.commands import (
+    IDEMPOTENCY_KEY_BYTES,
+    Command,
+    DeleteSubject,
+    Done,
+    IdempotencyKey,
+    Outcome,
+    Refused,
+    Register,
+)
 from registry.domain.log_format import records, values
 from registry.domain.log_format.records import BARRIER_KEY, NOOP_KEY, Entry
 from registry.domain.model import Subject
 from registry.domain.pending_command import PendingCommand
+from registry.domain.queries import versions
 from registry.domain.queries.scope import Defaults
 from registry.log.contract import Claim, Fenced, OutcomeUnknown
 from registry.node.leadership.claim import claim_log
+from registry.node.replication.dedup import DedupCache
 from registry.node.replication.follower import Follower
 from registry.node.replication.read_barrier import ReadBarrier
 from registry.node.write.writer import Writer, Writing
@@ -72,12 +83,15 @@ class Station:
     def __init__(self, stage: Stage, name: str) -> None:
         self.log = NodeLog(stage.world, stage.partition, Process(name), Line())
         self.store = MemoryStore({}, lambda *_: True)
-        self.follower = Follower(self.log, cast("Store", self.store))
+        memory = DedupCache(0)
+        self.follower = Follower(self.log, cast("Store", self.store), memory=memory)
         self.before_following: list[Callable[[], object]] = []
         self._name = name
+        self._partition = stage.partition
         self.writer = Writer(
             self.log, self.store, Writing(Defaults(), id_batch=3, queue_max=9, timeout_s=LONG_S),
             follow=self.follow, deliver=_deliver, now=stage.world.wall_ms, clock=lambda: stage.world.now,
+            memory=memory,
         )  # fmt: skip
 
     def follow(self, offset: int) -> None:
@@ -93,12 +107,23 @@ class Station:
         )
         self.writer.open(epoch)
 
-    def ask(self, command: Command) -> Outcome:
+    def ask(self, command: Command, key: IdempotencyKey | None = None) -> Outcome:
         outcomes: list[Outcome] = []
-        self.writer.submit(pending(command, outcomes.append))
+        self.writer.submit(pending(command, outcomes.append, key=key))
         while self.writer.stat().waiting:
             self.writer.step()
         return outcomes[0]
+
+    def overtake(self, theirs: Entry) -> None:
+        """Have another program append right before the next append."""
+        append = self.log.append
+
+        def after_theirs(entries: Sequence[Entry], *rest: Any) -> int:
+            self.log.append = append  # type: ignore[method-assign]
+            self._partition.produce(Claim(9, 0), 0, [theirs], "another program", 0)
+            return append(entries, *rest)
+
+        self.log.append = after_theirs  # type: ignore[method-assign]
 
 
 def _deliver(replies: Sequence[tuple[PendingCommand, Outcome]]) -> None:
@@ -199,26 +224,56 @@ def test_a_barrier_and_a_fence_that_brokers_take_for_one_are_read_as_the_log_has
     stage.play(scene)
 
 
+def _their_version(schema_id: int) -> Entry:
+    name = Subject.parse("theirs")
+    return Entry(records.schema_key(name, 1), values.schema_value(name, 1, schema_id, '"bytes"'))
+
+
 def test_an_id_that_another_program_took_right_before_a_write_is_not_given_out() -> None:
     stage = Stage()
-    name = Subject.parse("theirs")
-    theirs = Entry(records.schema_key(name, 1), values.schema_value(name, 1, 1, '"bytes"'))
 
     def scene() -> None:
         ours = Station(stage, "ours")
         ours.claim()
-        append = ours.log.append
-
-        def after_theirs(entries: Sequence[Entry], *rest: Any) -> int:
-            ours.log.append = append  # type: ignore[method-assign]
-            stage.partition.produce(Claim(9, 0), 0, [theirs], "another program", 0)
-            return append(entries, *rest)
-
-        ours.log.append = after_theirs  # type: ignore[method-assign]
+        ours.overtake(_their_version(1))
         outcome = ours.ask(Register("ours", '"string"'))
         assert isinstance(outcome, Done)
         assert orjson.loads(outcome.body)["id"] > 1
         assert ours.writer.stat().clashes == 1
+
+    stage.play(scene)
+
+
+def test_an_overtaken_write_that_is_sent_again_is_answered_as_it_was_decided_last() -> None:
+    stage = Stage()
+
+    def scene() -> None:
+        ours = Station(stage, "ours")
+        ours.claim()
+        ours.overtake(_their_version(1))
+        command, key = Register("ours", '"string"'), IdempotencyKey(bytes(IDEMPOTENCY_KEY_BYTES), 0)
+        first, end = ours.ask(command, key), stage.partition.end
+        again = ours.ask(command, key)
+        assert isinstance(first, Done)
+        assert isinstance(again, Done)
+        assert orjson.loads(again.body) == orjson.loads(first.body)
+        assert stage.partition.end == end
+
+    stage.play(scene)
+
+
+def test_what_an_overtaken_write_has_written_goes_if_it_is_refused_now() -> None:
+    stage = Stage()
+    name = Subject.parse("ours")
+    read_only = Entry(records.mode_key(name), b'{"subject":"ours","mode":"READONLY"}')
+
+    def scene() -> None:
+        ours = Station(stage, "ours")
+        ours.claim()
+        ours.overtake(read_only)
+        assert isinstance(ours.ask(Register("ours", '"string"')), Refused)
+        with ours.store.view() as view:
+            assert not versions.exists(view, name, deleted=True)
 
     stage.play(scene)
 

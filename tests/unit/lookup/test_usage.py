@@ -13,6 +13,7 @@ from registry.domain.commands import Associate, PutCensus, PutUsage, Refused
 from registry.domain.log_format import usage as stored
 from registry.domain.lookup import usage
 from registry.domain.model import Subject
+from registry.domain.queries import versions
 from registry.domain.queries.scope import Config, Defaults
 from registry.domain.queries.walks import run_search
 from registry.node.write.batch import Decider
@@ -52,6 +53,26 @@ def test_the_latest_version_and_those_in_use_are_needed_also_by_reference() -> N
     small.delete("s", 3)
     assert needed(small, census(small, 3, 6)) == [5, 3, 2]
     assert needed(small, census(small)) == [5]
+
+
+def test_what_messages_need_through_a_soft_deleted_version_is_needed() -> None:
+    small = SmallRegistry(Defaults("NONE"))
+    for field in "ab":
+        small.place("s", record("R", field))
+    small.place("user", record("U", "x"), references=[reference("s", 1)])
+    small.delete("user", 1)
+    assert needed(small, census(small, 3)) == [2, 1]
+    assert needed(small, census(small)) == [2]
+
+
+def test_a_census_says_nothing_of_versions_that_were_registered_after_it_began() -> None:
+    small = SmallRegistry(Defaults("NONE"))
+    for field in "abc":
+        small.place("s", record("R", field))
+    second = versions.get(small.view, S, 2)
+    assert second is not None
+    assert needed(small, census(small, started=second.ts)) == [3, 2]
+    assert needed(small, census(small, started=second.ts + 1)) == [3]
 
 
 def test_what_refers_to_versions_is_examined_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:

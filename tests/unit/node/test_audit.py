@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from election.contract import Identity
+from registry.audit import tail
 from registry.audit.tail import AuditEntries, AuditFilter, AuditQuery
 from registry.node.audit import AuditTails
 
@@ -63,6 +65,20 @@ def test_entries_of_all_nodes_are_one_list_in_pages_without_gap_or_repetition(tm
         found += shown(page)
         rest = page.rest
     assert found == shown(whole)
+
+
+def test_older_entries_wait_until_each_node_has_looked_at_newer_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "BYTES_MAX", 300)  # of a file, at once: five entries
+    cluster = Cluster(write(tmp_path / "a", 1, 2, 40), write(tmp_path / "b", *range(10, 30)))
+    page = cluster.entries()
+    found = [int(each[3:]) for each in shown(page)]
+    assert found == [40, 29, 28, 27, 26, 25]
+    while page.rest:
+        page = cluster.entries(100, page.rest)
+        found += [int(each[3:]) for each in shown(page)]
+    assert found == [40, *range(29, 9, -1), 2, 1]
 
 
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
