@@ -154,11 +154,17 @@ def unready(release: Release) -> list[str]:
     return faults
 
 
-def notes(root: Path, version: str) -> str:
-    """Return what the changelog says about a version. Raises ValueError if it says nothing."""
-    if text := _section(root, version).strip():
-        return f"{text}\n"
-    raise ValueError(f"CHANGELOG.md says nothing about {version}")
+def notes(root: Path, version: str, project_url: str = "") -> str:
+    """Return what the changelog says about a version. Raises ValueError if it says nothing.
+
+    The page of a release is no file of the repository: with a known address, links lead there from anywhere.
+    """
+    text = _section(root, version).strip()
+    if not text:
+        raise ValueError(f"CHANGELOG.md says nothing about {version}")
+    if project_url:
+        text = re.sub(r"\]\((?!https?:|#)", f"]({project_url}/blob/v{version}/", text)
+    return f"{text}\n"
 
 
 def _section(root: Path, title: str) -> str:

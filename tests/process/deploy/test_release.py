@@ -174,5 +174,8 @@ def test_the_notes_are_this_version_of_the_changelog(released: Path) -> None:
     notes = (released / "NOTES.md").read_text()
     assert notes.startswith("What is new")
     assert "## [" not in notes
+    targets = re.findall(r"\]\(([^)]+)\)", notes)
+    assert f"{PROJECT_URL}/blob/v{VERSION}/docs/releases.md" in targets
+    assert not [each for each in targets if not each.startswith("https://")]
     with pytest.raises(ValueError, match=r"says nothing about 99\.0\.0"):
         publishing.notes(ROOT, "99.0.0")
