@@ -98,7 +98,7 @@ def _show(error: click.ClickException) -> None:
 _SHELLS = {
     "bash": 'eval "$(registrar completion bash)"      # in ~/.bashrc',
     "zsh": 'eval "$(registrar completion zsh)"       # in ~/.zshrc',
-    "fish": "registrar completion fish | source      # in ~/.config/fish/config.fish",
+    "fish": "registrar completion fish | source       # in ~/.config/fish/config.fish",
 }
 _INSTALL = "\b\nTo install it:\n" + "".join(f"  {line}\n" for line in _SHELLS.values())
 

@@ -81,7 +81,7 @@ def _run(
     location: str,
     as_json: bool,
 ) -> int:
-    """Count the messages of topics by the schemas that they name, on both sides, with Spark.
+    """Count with Spark which schemas the messages of topics name, in keys and in values.
 
     A run reads only what was written since the last one with the same topics and files. The result is
     published to the registry that --url or --registry names.

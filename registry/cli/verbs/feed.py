@@ -136,7 +136,7 @@ def _line(event: dict[str, Any]) -> str:
 
 
 _WEBHOOKS = "/admin/webhooks"
-_STATUS = "Exit status: 0 done, 1 it was refused or failed, 2 no answer or wrong usage."
+_STATUS = "Exit status: 0 done, 1 refused or failed, 2 no answer or wrong usage."
 _name = click.argument("name", metavar="NAME", help="The webhook's name.")
 
 

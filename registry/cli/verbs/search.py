@@ -26,13 +26,15 @@ _NOTHING = {"kind": "", "path": "", "text": ""}
     type=click.Choice(["subject", "field", "type", "tag", "property", "principal", "doc"]),
     help="Search only there.",
 )
-@click.option("--limit", default=100, type=click.IntRange(1), show_default=True, help="Maximum of subjects.")
+@click.option(
+    "--limit", default=100, type=click.IntRange(1), show_default=True, help="Maximum number of subjects."
+)
 @json_option
 @with_registry
 def search(
     registry: RegistryClient, *, words: tuple[str, ...], kind: str | None, limit: int, as_json: bool
 ) -> int:
-    """Find subjects by WORDS in names, fields, types, tags, properties, docs, and of who registered them.
+    """Find subjects by WORDS of names, fields, types, tags, properties, docs and who registered them.
 
     All words must be found; each may be the beginning of one.
     """

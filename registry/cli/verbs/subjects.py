@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 @click.option("--type", "kind", metavar="TYPE", help="Only subjects whose latest version has this type.")
 @click.option("--words", metavar="WORDS", help="Only subjects in which all WORDS are found, as by search.")
 @click.option("--usage", is_flag=True, help="Show how many versions messages use, by the newest census.")
-@click.option("--unused", is_flag=True, help="The same, only of subjects with unused versions.")
-@click.option("--askers", is_flag=True, help="The same, with how many clients ask for each, and when last.")
+@click.option("--unused", is_flag=True, help="As --usage, only for subjects with unused versions.")
+@click.option("--askers", is_flag=True, help="As --usage, with how many clients ask, and when one last did.")
 @json_option
 @with_registry
 def subjects(

@@ -116,7 +116,7 @@ AGE = _Age()
 )
 @click.argument("prefix", default="")
 @click.option(
-    "--older-than", type=AGE, default="90d", help="Only versions registered before that [default: 90d]."
+    "--older-than", type=AGE, default="90d", help="Only versions registered longer ago [default: 90d]."
 )
 @click.option(
     "--delete", "delete", is_flag=True, help="Plan to soft-delete them; only with --yes is it done."
@@ -136,8 +136,8 @@ def list_unused(
 ) -> int:  # fmt: skip
     """List the versions that no message needs, in subjects with PREFIX, as the newest complete census found.
 
-    With --delete it plans: first soft deletions, which "registrar undelete" takes back, and with
-    --permanent-after permanent ones later. It keeps the latest version of a subject that is in use.
+    --delete plans soft deletions first, which "registrar undelete" takes back, and with --permanent-after
+    permanent ones later. The latest version of a subject that is in use is kept.
     """
     if (yes or permanent_after is not None) and not delete:
         raise click.UsageError("--yes and --permanent-after belong to --delete", click.get_current_context())
