@@ -250,7 +250,10 @@ def _unknown(given: _GivenValue, known: Mapping[str, Setting]) -> str:
     name = given.name.lower()
     near = difflib.get_close_matches(name, known, 1, _NEAR)
     alike = [each for each in sorted(known) if each.partition("_")[0] == name.partition("_")[0]]
-    hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(alike or sorted(known))}"
+    if near:
+        hint = f"did you mean {near[0]}?"
+    else:
+        hint = f"known: {', '.join(alike)}" if alike else '"registrar serve --help-all" lists all'
     if near and known[near[0]].kind.secret:
         given = given._replace(value=HIDDEN)
     return f"unknown setting {given}; {hint}"

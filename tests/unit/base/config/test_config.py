@@ -232,6 +232,11 @@ def test_unknown_names_refuse_and_suggest(file: Path) -> None:
     assert problem(environment={"REGISTRAR_LISTNE": "x"}) == (
         'unknown setting listne = "x" (environment REGISTRAR_LISTNE); did you mean listen?'
     )
+    alike = problem(environment={"REGISTRAR_TLS_OF_OTHERS": "x"})
+    assert "; known: tls_certificate, " in alike
+    assert "listen" not in alike
+    file.write_text('associations_rules = "next"\n')
+    assert problem(file=file).endswith(f'(file {file}); "registrar serve --help-all" lists all')
     file.write_text("[server]\nlisten = 1\n")
     assert "unknown setting" in problem(file=file)
     assert "unknown setting" in problem(environment={"REGISTRAR_listen": "127.0.0.1:1"})
