@@ -32,6 +32,10 @@ class Skips(NamedTuple):
         return True
 
 
+# Blocks that are skipped in one step, so that a step takes no longer than a few hundred microseconds.
+BLOCKS_AT_ONCE = 64
+
+
 class BlockSkip:
     """A search for blocks to skip, at or after the key ``at`` and before ``end``."""
 
@@ -41,19 +45,24 @@ class BlockSkip:
         self._end = end
 
     def over(self, view: View, start: bytes, key: bytes, *, parts: bool = False) -> bytes | None:
-        """Return the end of a skipped block; ``None`` if none was skipped.
+        """Return the end of the skipped blocks; ``None`` if none was skipped.
 
         Nothing was listed from ``start`` on so far, and the first row there has the key ``key``. ``parts``:
-        the block may be a part of a group.
+        blocks may be parts of a group.
         """
-        block = view.block(key)
-        if block is None:
-            return None
-        suits = start <= block.begin and block.end <= self._end and (parts or block.whole)
-        if not (suits and self._skips.over(block)):
-            self.at = block.end
-            return None
-        return block.end
+        passed = None
+        for _ in range(BLOCKS_AT_ONCE):
+            block = view.block(key)
+            if block is None:
+                break
+            suits = start <= block.begin and block.end <= self._end and (parts or block.whole)
+            if not (suits and self._skips.over(block)):
+                self.at = block.end
+                break
+            key = passed = start = block.end
+            if passed >= self._end:
+                break
+        return passed
 
 
 class BlockSkipBack:
@@ -65,24 +74,31 @@ class BlockSkipBack:
         self._at: bytes | None = None
 
     def over(self, view: View, end: bytes, key: bytes) -> bytes | None:
-        """Return the beginning of a skipped block; ``None`` if none was skipped.
+        """Return the beginning of the skipped blocks; ``None`` if none was skipped.
 
         Nothing was listed before ``end`` so far, and the last row there has the key ``key``.
         """
         if self._at is not None and key >= self._at:
             return None
-        block = view.block(key)
-        if block is None:
-            return None
-        suits = self._begin <= block.begin and block.end <= end and block.whole
-        if suits and self._skips.over(block):
-            return block.begin
-        self._at = block.begin
-        return None
+        passed = None
+        for _ in range(BLOCKS_AT_ONCE):
+            block = view.block(key)
+            if block is None:
+                break
+            suits = self._begin <= block.begin and block.end <= end and block.whole
+            if not (suits and self._skips.over(block)):
+                self._at = block.begin
+                break
+            passed = end = block.begin
+            row = view.seek_back(end)
+            if row is None or row[0] < self._begin:
+                break
+            key = row[0]
+        return passed
 
 
 def scan_skipping(view: View, prefix: bytes, start: bytes, skips: Skips | None) -> Iterator[Row | None]:
-    """Yield the rows whose key begins with ``prefix``, from ``start`` on; ``None`` for a skipped block."""
+    """Yield the rows whose key begins with ``prefix``, from ``start`` on; ``None`` for skipped blocks."""
     block_skip = None if skips is None else BlockSkip(skips, after(prefix))
     row = view.seek(start)
     while row is not None and row[0].startswith(prefix):

@@ -16,6 +16,7 @@ from registry.domain.log_format.records import Record, clear_subject_key, schema
 from registry.domain.log_format.values import clear_subject_value, schema_value
 from registry.domain.model import Subject
 from registry.domain.queries import lists, versions
+from registry.domain.queries.walks import BLOCKS_AT_ONCE
 from registry.domain.rows import digest
 from registry.domain.rows import layout as rows
 from registry.domain.rows.memory_views import MovingView, OverlayView
@@ -250,6 +251,21 @@ def test_blocks_are_split_and_merged_as_they_grow_and_shrink(store: Store) -> No
     commit(store, [(subject, version, GONE) for subject, version, _ in MANY])
     with store.view() as view:
         assert len(blocks(view)) < grown // 2
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_an_offset_takes_a_step_for_many_blocks(store: Store, descending: bool) -> None:
+    """Between two steps, all generators above the walk run: that costs more than to skip a block."""
+    subjects = [(Subject(".", f"s{number:03}"), 1, LIVE) for number in range(300)]
+    commit(store, subjects)
+    count(store)
+    with store.view() as view:
+        assert len(blocks(view)) > 2 * BLOCKS_AT_ONCE
+        skip = Skip(len(subjects) - 1)
+        walk = lists.subjects(view, "", None, skip, descending=descending)
+        taken = len(list(walk))
+    assert skip.left < 2 * BLOCK
+    assert taken < len(subjects) / BLOCK / BLOCKS_AT_ONCE + 4 * BLOCK
 
 
 def test_the_versions_of_one_subject_are_counted_block_by_block(store: Store) -> None:
