@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-import uvloop
 
 from registry.api.node_queries import PAST, OwnersAt
 from registry.domain.commands import Command, DeleteSubject, Done, Outcome, Refused, Register
@@ -20,7 +16,6 @@ from registry.domain.principal import CheckedNames
 from registry.ipc.messages import (
     NO_ANSWER,
     PIECE_BYTES,
-    Confirm,
     Decided,
     Framed,
     Query,
@@ -28,11 +23,8 @@ from registry.ipc.messages import (
     State,
     Submit,
     decode_from_reader,
-    encode,
-    frames,
 )
 from registry.reader.node_client import NodeClient
-from registry.reader.node_connection import NodeConnection, NodeLost, NotSent
 from tests.support.running import until_async
 
 
@@ -309,56 +301,3 @@ def test_a_node_learns_who_asks_for_the_past(tmp_path: Path) -> None:
 
     asyncio.run(asyncio.wait_for(ask(), 30))
     assert Forgetful.askers == ["token:ann"]
-
-
-@asynccontextmanager
-async def connected() -> AsyncIterator[tuple[NodeConnection, socket.socket]]:
-    """Yield a connection and its other end."""
-    ours, theirs = socket.socketpair()
-    theirs.setblocking(False)
-    _, connection = await asyncio.get_running_loop().create_unix_connection(
-        lambda: NodeConnection(lambda _: None, lambda: None), sock=ours
-    )
-    try:
-        yield connection, theirs
-    finally:
-        connection.transport.close()
-        await connection.ended
-        theirs.close()
-
-
-def test_calls_are_sent_together_in_the_iteration_of_the_event_loop_that_makes_them() -> None:
-    async def run() -> None:
-        async with connected() as (connection, theirs):
-            loop = asyncio.get_running_loop()
-            messages = [Confirm(number) for number in (1, 2, 3)]
-            received: asyncio.Future[bytes] = loop.create_future()
-
-            def read_in_next_iteration() -> None:
-                try:
-                    received.set_result(theirs.recv(1 << 16))
-                except BlockingIOError as error:
-                    received.set_exception(error)
-
-            loop.call_soon(read_in_next_iteration)
-            calls = [connection.call(each.number, each, loop.time() + 30) for each in messages]
-            assert await received == frames(map(encode, messages))
-            connection.transport.close()
-            await asyncio.wait(calls)
-
-    uvloop.run(run())
-
-
-def test_only_calls_on_a_connection_that_is_closing_count_as_not_sent() -> None:
-    async def run() -> None:
-        async with connected() as (connection, theirs):
-            deadline = asyncio.get_running_loop().time() + 30
-            written = connection.call(1, Confirm(1), deadline)
-            connection.transport.close()
-            with pytest.raises(NotSent):
-                await connection.call(2, Confirm(2), deadline)
-            with pytest.raises(NodeLost):
-                await written
-            assert theirs.recv(1 << 16) == frames([encode(Confirm(1))])
-
-    uvloop.run(run())
