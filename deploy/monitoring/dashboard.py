@@ -167,6 +167,10 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         _each("Records to look at", "registrar_webhook_lag_records", legend="{{webhook}}"),
         _each("Records missed", "registrar_webhook_missed_records", legend="{{webhook}}"),
     ),
+    "Search": (
+        _each("Share built", "registrar_search_built_ratio", "percentunit"),
+        _each("Records not indexed", "registrar_search_lag_records"),
+    ),
     "Security": (
         Panel("Audit entries lost", ((_rate("registrar_audit_lost_total"), _NODE),), "wps"),
         Panel(

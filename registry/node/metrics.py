@@ -28,7 +28,7 @@ def metrics(node: Node, audit_lost: int) -> bytes:
 
     total, stock = node.processes.total(), node.maintenance.inventory.stock()
     samples = [
-        *_of_node(node), *_of_work(node, total), *_aliases(node, total),
+        *_of_node(node), *_of_work(node, total), *_of_search(node), *_aliases(node, total),
         *(() if stock is None else (*_of_stock(stock), *_of_ids(stock), *_aliases_of_stock(stock))),
         *node.snapshots.entries.samples(), *node.webhooks.samples(), *prometheus.samples(os.getppid()),
     ]  # fmt: skip
@@ -70,6 +70,13 @@ def _of_stock(stock: Stock) -> Iterator[Sample]:
 def _of_ids(stock: Stock) -> Iterator[Sample]:
     for context, share in stock.ids_used.items():
         yield Sample("registrar_ids_used_ratio", share, (context,))
+
+
+def _of_search(node: Node) -> Iterator[Sample]:
+    if node.search is not None:
+        known = node.search.progress
+        yield Sample("registrar_search_built_ratio", known.part_built)
+        yield Sample("registrar_search_lag_records", max(0, node.store.applied - known.offset))
 
 
 def _of_work(node: Node, total: Tally) -> Iterator[Sample]:

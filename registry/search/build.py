@@ -33,20 +33,8 @@ from registry.domain.rows import layout
 from registry.domain.rows.version_row import VersionRow
 from registry.domain.rows.view import View
 
-from .index import (
-    COUNTING,
-    LISTING,
-    MERGING,
-    NUMBERS,
-    SUBJECTS,
-    WORDS,
-    DamagedIndex,
-    Entry,
-    Progress,
-    SearchIndex,
-    SearchIndexError,
-    pack,
-)
+from .index import SUBJECTS, WORDS, SearchIndex
+from .view import COUNTING, LISTING, MERGING, NUMBERS, DamagedIndex, Entry, Progress, SearchIndexError, pack
 
 # How long a view of the rows is open: a long one keeps freed pages from being used again.
 _VIEW_S: Final = 0.25
@@ -109,7 +97,7 @@ class Builder:
     def step(self, limits: Step = LONG) -> Progress:
         """Do one step of a build that has begun; return the progress.
 
-        Raises :class:`.index.SearchIndexError` and :class:`StoreError`.
+        Raises :class:`.view.SearchIndexError` and :class:`StoreError`.
         """
         with self._index.view() as words:
             assert words is not None

@@ -19,7 +19,8 @@ from registry.domain.rows import layout
 from registry.domain.rows.view import View
 
 from .build import PAIRS_MAX, Rows, content_of, describe, words_of
-from .index import Entry, IndexView, Progress, SearchIndex, Update
+from .index import SearchIndex
+from .view import Entry, IndexView, Progress, Update
 
 # Subjects that are read before other threads of the process go first: two milliseconds.
 _TURN: Final = 8
@@ -45,7 +46,7 @@ def owners_of(records: Sequence[Record]) -> set[bytes]:
 def follow(index: SearchIndex, open_rows: Rows, owners: Iterable[bytes], offset: int) -> Progress:
     """Index packed subjects as the rows have them; return the progress: all before ``offset`` is there.
 
-    Raises :class:`.index.SearchIndexError` and :class:`registry.store.layout.StoreError`.
+    Raises :class:`.view.SearchIndexError` and :class:`registry.store.layout.StoreError`.
     """
     with open_rows() as rows, index.view() as words:
         assert words is not None
@@ -85,7 +86,7 @@ class _Changes:
         self._updates: list[Update] = []
         # Words of these, new and old.
         self.pairs = 0
-        # As in :class:`.index.Progress`.
+        # As in :class:`.view.Progress`.
         self.stale = stale
 
     def add(self, subject: Subject) -> None:

@@ -9,29 +9,27 @@ when nobody writes. At first, after a start with other rows, or far behind, the 
 from __future__ import annotations
 
 import logging
-import signal
-import socket
-import subprocess
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-import orjson
 from msgspec.structs import replace
 
 from registry.base.config.settings import Settings
-from registry.base.processes.child_process import kill_group, start_module
 from registry.domain.rows.view import View
 from registry.log.contract import Fetched, LogError, Unreachable
 from registry.store.layout import StoreError
 
 from .build import Builder, Step
 from .changes import follow, owners_of
-from .index import LISTING, DamagedIndex, Progress, SearchIndex, SearchIndexError
-from .process import WorkRequest, lacks_room
+from .elsewhere import IndexProcess
+from .index import SearchIndex
+from .process import lacks_room
+from .view import LISTING, DamagedIndex, Progress, SearchIndexError
 
 # Subjects that are indexed in this process; a process of its own takes half a second of CPU time to start.
 HERE_MAX: Final = 2_000
@@ -48,12 +46,8 @@ _RETRY_S, _RETRY_MAX_S = 10.0, 600.0
 # After a build because the index is damaged, or the log lacks records, the next one comes no sooner.
 _AGAIN_S: Final = 600.0
 _SLOTS_S: Final = 60.0
-# Signals by which reading damaged pages ends a process.
-_CRASHES: Final = {signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT}
-# How often this thread looks around while another process works; records of one second go together; after so
-# long without any, that process ends.
-_LISTEN_S, _BATCH_S, _IDLE_S = 0.2, 1.0, 10.0
-_END_S: Final = 2.0
+# While another process works, records of one second go together; after so long without any, it ends.
+_BATCH_S, _IDLE_S = 1.0, 10.0
 _STALE_MIN: Final = 10
 _log = logging.getLogger(__name__)
 
@@ -117,8 +111,11 @@ class IndexFiller:
 
     def run(self) -> None:
         """Fill the index until :meth:`stop`, then close it."""
-        applied, since = -1, self._clock()
+        applied, since, is_examined = -1, self._clock(), False
         while not self._stopping.wait(_POLL_S):
+            if self._started() and not is_examined:
+                is_examined = True
+                self._guarded(self._discard_foreign)
             if self._filled == self._source():
                 self._news.wait(_SLOTS_S)
                 self._news.clear()
@@ -126,30 +123,47 @@ class IndexFiller:
             is_busy = self._store.applied != applied
             applied = self._store.applied
             if self._started() and (not is_busy or self._clock() - since > BUSY_MAX_S):
-                self._fill(elsewhere=is_busy)
+                self._guarded(partial(self._fill, elsewhere=is_busy))
                 applied, since = self._store.applied, self._clock()
             if self._clock() - self._slots_at > _SLOTS_S:
                 self._slots_at = self._clock()
                 self._index.release_slots()
         self._index.close()
 
+    def _discard_foreign(self) -> None:
+        """Begin anew at once if the index is of other rows, so that no answer takes it for complete."""
+        if self._open():
+            with self._index.view() as view:
+                assert view is not None
+                rows = view.progress().rows
+            if rows != self._rows_name():
+                self._begin(self._store.applied)
+
+    def _open(self) -> bool:
+        """Open the index if there is room; return true if it is open."""
+        # On a full disk, the first write to the map of a new lock file ends the process (SIGBUS).
+        if not self._index.is_open and not self._lacks_room():
+            self._index.open()
+        return self._index.is_open
+
     def _fill(self, *, elsewhere: bool) -> None:
         """Fill until nothing is left, or somebody writes; with a pause after each step that is as long."""
+        while not self._stopping.is_set() and self._open():
+            began, before = self._clock(), self._store.applied
+            source = self._source()
+            if self._lacks_room():
+                return
+            if self.step(elsewhere=elsewhere):
+                self._filled = source
+                return
+            if self._store.applied != before and not elsewhere and self._settings:
+                return
+            self._stopping.wait(_PAUSE_S + self._clock() - began)
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """Do ``work``; after an error, report it and wait."""
         try:
-            # On a full disk, the first write to the map of a new lock file ends the process (SIGBUS).
-            if not self._index.is_open and not self._lacks_room():
-                self._index.open()
-            while self._index.is_open and not self._stopping.is_set():
-                began, before = self._clock(), self._store.applied
-                source = self._source()
-                if self._lacks_room():
-                    return
-                if self.step(elsewhere=elsewhere):
-                    self._filled = source
-                    return
-                if self._store.applied != before and not elsewhere and self._settings:
-                    return
-                self._stopping.wait(_PAUSE_S + self._clock() - began)
+            work()
         except (SearchIndexError, LogError, StoreError) as error:
             self._fail(str(error))
         except Exception as error:
@@ -180,7 +194,7 @@ class IndexFiller:
     def step(self, *, elsewhere: bool = False) -> bool:
         """Do one step; return true if there is nothing to do now. ``elsewhere``: by another process.
 
-        Raises :class:`.index.SearchIndexError`, :class:`LogError` and :class:`StoreError`.
+        Raises :class:`.view.SearchIndexError`, :class:`LogError` and :class:`StoreError`.
         """
         try:
             return self._step(elsewhere=elsewhere)
@@ -208,6 +222,7 @@ class IndexFiller:
         if now.rows != self._rows_name() or behind < 0 or (now.is_built and is_too_old):
             self._begin(applied)
         elif now.is_built and not behind:
+            self._index.trust()
             self._report("")
             return True
         else:
@@ -244,52 +259,30 @@ class IndexFiller:
         """
         self._index.close()
         try:
-            process, line = start_module(
-                "registry.search.process", settings, request=WorkRequest(self._store.path.name)
-            )
-        except OSError as error:
-            raise SearchIndexError(f"no process can be started for it: {error}") from error
-        try:
-            failure = self._lead(process, line)
+            with IndexProcess(settings, self._store.path.name, self._clock) as process:
+                self._lead(process)
+        except SearchIndexError as error:
+            self._report(str(error))  # on a disk that does not answer, opening the index may not end
+            raise
         finally:
-            kill_group(process, _END_S)
-            line.close()
             if not self._stopping.is_set():
                 self._index.open()
-        if failure is not None:
-            raise failure
 
-    def _lead(self, process: subprocess.Popen[bytes], line: socket.socket) -> SearchIndexError | None:
-        """Send a process what has changed; return why it failed, ``None`` if it is not needed any more."""
-        line.settimeout(_LISTEN_S)
-        rows, pending, is_waiting = self._rows_name(), b"", True
-        sent, failure = self._clock(), None
+    def _lead(self, process: IndexProcess) -> None:
+        """Send a process what has changed, until it is not needed any more."""
+        rows, is_waiting, sent = self._rows_name(), True, self._clock()
         while not self._stopping.is_set() and self._rows_name() == rows:
-            try:
-                data = line.recv(1 << 16)
-            except TimeoutError:
-                data = None
-            except OSError:
-                data = b""
-            if data == b"":
-                return failure or _how_ended(process)
-            *lines, pending = (pending + (data or b"")).split(b"\n")
-            for each in map(orjson.loads, lines):
-                if "error" in each:
-                    failure = (DamagedIndex if each["damaged"] else SearchIndexError)(each["error"])
+            for each in process.reports():
                 is_waiting = self._hear(each) and is_waiting
             if is_waiting:
                 continue
             behind, waited = self._store.applied - self.progress.offset, self._clock() - sent
             if behind >= RECORDS_MAX or (behind and waited >= _BATCH_S):
                 reached, owners = self._next_owners(self.progress.offset, self._store.applied)
-                message = {"owners": [each.decode("latin-1") for each in owners], "offset": reached}
-                with suppress(OSError):  # it has ended, as the next look shows
-                    line.sendall(orjson.dumps(message) + b"\n")
+                process.send(owners, reached)
                 is_waiting, sent = True, self._clock()
             elif not behind and waited >= _IDLE_S:
-                return None
-        return None
+                return
 
     def _hear(self, report: dict[str, Any]) -> bool:
         """Take over what a process has reported of its progress; return true if it is still at work."""
@@ -328,12 +321,3 @@ class IndexFiller:
         """Make :meth:`run` return after its current step."""
         self._stopping.set()
         self._news.set()
-
-
-def _how_ended(process: subprocess.Popen[bytes]) -> SearchIndexError:
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(_END_S)
-    code = process.returncode
-    how = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
-    kind = DamagedIndex if code is not None and -code in _CRASHES else SearchIndexError
-    return kind(f"the process that fills it ended ({how})")

@@ -2,17 +2,16 @@
 
 Tables: ``words`` has, for each key of :mod:`registry.domain.lookup.search`, the numbers of its subjects;
 ``subjects`` has, for each number, what was indexed and the subject's name; ``meta`` the format and the
-:class:`Progress`. All of it follows from rows: an index that is foreign, damaged or was open when the machine
-crashed is removed, and built again. So is one that was opened again and again without being closed, because
-reading damaged pages may kill the process each time. A word may name a subject that has changed since;
-searches take names from here, and all that they show from the rows.
+:class:`.view.Progress`. All of it follows from rows: an index that is foreign, damaged or was open when the
+machine crashed is removed, and built again. So is one that was opened again and again without a step of work
+in between, because reading damaged pages may kill the process each time. A word may name a subject that has
+changed since; searches take names from here, and all that they show from the rows.
 """
 
 from __future__ import annotations
 
 import logging
 import shutil
-import struct
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,13 +19,20 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import lmdb
-import msgspec
 
 from registry.domain.errors import INDEX_INCOMPLETE
-from registry.domain.lookup.matching import IndexState
-from registry.domain.model import Subject
-from registry.domain.rows.layout import VERSION
 from registry.store.layout import READERS_MAX, boot_id
+
+from .view import (
+    DamagedIndex,
+    IndexView,
+    Progress,
+    SearchIndexError,
+    Update,
+    pack,
+    progress_in,
+    write_progress,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -35,159 +41,13 @@ FORMAT: Final = b"registrar-search 4"
 # The second one, of a file with this inode: a reader has found it damaged.
 _FILE, _DAMAGED = "data.mdb", "damaged-%d"
 _TABLES: Final = (b"words", b"subjects", b"meta")
-_FORMAT, _BOOT, _OPENED, _PROGRESS = b"format", b"boot", b"opened", b"progress"
-# So often it may be opened without being closed in between.
+_FORMAT, _BOOT, _OPENED = b"format", b"boot", b"opened"
+# So often it may be opened without a step of work in between.
 OPENED_MAX: Final = 10
-_SUBJECT = struct.Struct(">I8sH")
-# Which step of a build is next; the position follows: a key of rows, twice; a number; a word.
-COUNTING: Final = b"C"
-LISTING: Final = VERSION
-NUMBERS: Final = b"n"
-MERGING: Final = b"m"
 # Tables of :meth:`SearchIndex.append`.
 WORDS, SUBJECTS = 0, 1
 _META: Final = 2
-
-
-class SearchIndexError(Exception):
-    """The index cannot be read or written; the text says why."""
-
-
-class DamagedIndex(SearchIndexError):
-    """The index must be built again."""
-
-
 _DAMAGES: Final = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.PanicError)
-# The part of a build's time that reading takes.
-_READ_PART: Final = 0.9
-
-
-class Progress(msgspec.Struct, frozen=True, array_like=True):
-    """The progress of an index."""
-
-    # The rows that it follows; empty: none yet.
-    rows: str = ""
-    # It holds what the log says before this offset, once it is built.
-    offset: int = 0
-    # The next step of the build, and what is done of it; empty: it is built.
-    sweep: bytes = COUNTING
-    # Subjects of which words may be left that are not theirs any more.
-    stale: int = 0
-    # Subjects that were counted, and of these the ones whose words were read.
-    subjects: int = 0
-    done: int = 0
-    # Files of what was read.
-    runs: int = 0
-
-    @property
-    def is_built(self) -> bool:
-        """True once the words of all subjects are there."""
-        return not self.sweep
-
-    @property
-    def part_built(self) -> float:
-        """The part that is done, from 0 to 1."""
-        if self.sweep.startswith((COUNTING, LISTING)):
-            return _READ_PART * min(1.0, self.done / max(1, self.subjects))
-        return 1.0 if self.is_built else _READ_PART
-
-
-class Entry(NamedTuple):
-    """The version of a subject that was indexed."""
-
-    version: int
-    # A hash of what the words are from, but for the next two.
-    content: bytes
-    principal: str
-    subject: Subject
-
-
-class Update(NamedTuple):
-    """A change of one subject."""
-
-    number: bytes
-    # ``None``: it is gone.
-    now: Entry | None
-    new: frozenset[bytes]
-    old: frozenset[bytes]
-
-
-class IndexView:
-    """The index at one moment: a :class:`registry.domain.lookup.matching.WordRows`."""
-
-    def __init__(self, txn: lmdb.Transaction[bytes], words: Any, subjects: Any, meta: Any) -> None:
-        self._txn, self._subjects, self._meta = txn, subjects, meta
-        self._words: lmdb.Cursor[bytes] = txn.cursor(words)
-
-    def progress(self) -> Progress:
-        """Return how far the index has come."""
-        return _progress_in(self._txn, self._meta)
-
-    def state(self) -> IndexState:
-        """Return the same as searches need it."""
-        found = self.progress()
-        return IndexState(found.offset, found.is_built, found.part_built)
-
-    def keys(self, begin: bytes, most: int) -> list[bytes]:
-        """Return the first ``most`` keys that begin so."""
-        cursor, found = self._words, list[bytes]()
-        there = cursor.set_range(begin)
-        while there and len(found) < most and (key := cursor.key()).startswith(begin):
-            found.append(key)
-            there = cursor.next_nodup()
-        return found
-
-    def seek(self, key: bytes, number: bytes) -> bytes | None:
-        """Return the first number of a key, from ``number`` on."""
-        return self._words.value() if self._words.set_range_dup(key, number) else None
-
-    def subject(self, number: bytes) -> Subject | None:
-        """Return the subject of a number."""
-        found = self.entry(number)
-        return None if found is None else found.subject
-
-    def entry(self, number: bytes) -> Entry | None:
-        """Return the version of a subject that was indexed."""
-        value = self._txn.get(number, db=self._subjects)
-        return None if value is None else _unpack(value)
-
-    def numbers(self, begin: bytes) -> Iterator[tuple[bytes, Entry]]:
-        """Yield the subjects from a number on."""
-        with self._txn.cursor(self._subjects) as cursor:
-            for number, value in cursor if cursor.set_range(begin) else ():
-                yield number, _unpack(value)
-
-    def count(self) -> int:
-        """Return the number of subjects."""
-        entries: int = self._txn.stat(self._subjects)["entries"]
-        return entries
-
-
-def _progress_in(txn: lmdb.Transaction[bytes], meta: Any) -> Progress:
-    found = txn.get(_PROGRESS, db=meta)
-    try:
-        return Progress() if found is None else msgspec.msgpack.decode(found, type=Progress)
-    except msgspec.DecodeError as error:
-        raise DamagedIndex(f"the progress of the index cannot be read: {error}") from error
-
-
-def _unpack(value: bytes) -> Entry:
-    try:
-        version, content, size = _SUBJECT.unpack_from(value)
-        end = _SUBJECT.size + size
-        principal, name = (
-            each.decode("utf-8", "surrogatepass") for each in (value[_SUBJECT.size : end], value[end:])
-        )
-    except (struct.error, UnicodeDecodeError) as error:
-        raise DamagedIndex(f"an entry of the index cannot be read: {error}") from error
-    return Entry(version, content, principal, Subject.parse(name))
-
-
-def pack(entry: Entry) -> bytes:
-    """Return the value of an entry."""
-    principal = entry.principal.encode("utf-8", "surrogatepass")
-    name = entry.subject.qualified.encode("utf-8", "surrogatepass")
-    return _SUBJECT.pack(entry.version, entry.content, len(principal)) + principal + name
 
 
 def _size_of(env: lmdb.Environment) -> int:
@@ -197,7 +57,7 @@ def _size_of(env: lmdb.Environment) -> int:
 
 
 def _times_opened(env: lmdb.Environment, path: Path) -> int | None:
-    """Return how often an index was opened since it was last closed; ``None`` if it cannot be trusted."""
+    """Return how often an index was opened without a step; 0 if closed, ``None`` if it cannot be trusted."""
     # Reading pages that a file lacks would kill the process, again and again.
     if (path / _FILE).stat().st_size < _size_of(env):
         return None
@@ -226,6 +86,8 @@ class SearchIndex:
         self._writable = writable
         self._opening = threading.Lock()
         self._file: _File | None = None
+        # How often it was opened until it was worked with.
+        self._opened = 0
         # For what a build writes besides; removed once it is complete.
         self.files = path / "files"
 
@@ -262,9 +124,10 @@ class SearchIndex:
                 env.open_db(b"subjects", txn),
                 env.open_db(b"meta", txn),
             )
-            for name, value in ((_FORMAT, FORMAT), (_BOOT, boot_id()), (_OPENED, b"%d" % (opened + 1))):
+            self._opened = opened + 1
+            for name, value in ((_FORMAT, FORMAT), (_BOOT, boot_id()), (_OPENED, b"%d" % self._opened)):
                 txn.put(name, value, db=tables[_META])
-            is_built = _progress_in(txn, tables[_META]).is_built
+            is_built = progress_in(txn, tables[_META]).is_built
         env.sync(True)  # from here on a crash of the machine is detected
         self._file = _File(env, tables, self._find_inode())
         if is_built:
@@ -377,13 +240,31 @@ class SearchIndex:
                 raise DamagedIndex(f"the index in {self.path} already has what is added to it")
         return progress
 
+    def trust(self) -> None:
+        """Note that a step was done since it was opened, so it is not what kills the process.
+
+        Raises :class:`SearchIndexError`.
+        """
+        if self._opened > 1 and self._file is not None:
+            try:
+                with self._file.env.begin(self._file.tables[_META], write=True) as txn:
+                    self._note_work(txn)
+            except lmdb.Error as error:
+                raise self._failure("written", error) from error
+
+    def _note_work(self, txn: lmdb.Transaction[bytes]) -> None:
+        assert self._file is not None
+        self._opened = 1
+        txn.put(_OPENED, b"1", db=self._file.tables[_META])
+
     @contextmanager
     def _writing(self, progress: Progress) -> Iterator[lmdb.Transaction[bytes]]:
         assert self._file is not None
         try:
             with self._file.env.begin(write=True) as txn:
                 yield txn
-                txn.put(_PROGRESS, msgspec.msgpack.encode(progress), db=self._file.tables[_META])
+                write_progress(txn, self._file.tables[_META], progress)
+                self._note_work(txn)
         except lmdb.MapFullError as error:
             raise SearchIndexError(
                 f"the index in {self.path} has reached its map size (setting store_map_bytes)"

@@ -19,7 +19,8 @@ from registry.store.reader import StoreReader
 
 from .build import Builder
 from .changes import follow
-from .index import DamagedIndex, Progress, SearchIndex, SearchIndexError
+from .index import FORMAT, SearchIndex
+from .view import DamagedIndex, Progress, SearchIndexError
 
 # Of 19: less CPU than any process that serves.
 NICENESS: Final = 15
@@ -33,6 +34,8 @@ class WorkRequest(NamedTuple):
 
     # The name of the environment of the rows.
     store: str
+    # The format of the node's index: the package may have been replaced since the node started.
+    format: bytes = b""
 
 
 def main() -> int:
@@ -50,6 +53,8 @@ def main() -> int:
 
 
 def _work(parent: Parent, wanted: WorkRequest) -> None:
+    if wanted.format != FORMAT:
+        raise SearchIndexError("another release was installed; restart the registry")
     settings = parent.settings
     folder = settings.data / "store"
     current = read_current(folder)

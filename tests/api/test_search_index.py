@@ -13,6 +13,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import lmdb
 import pytest
@@ -25,7 +27,8 @@ from registry.domain.schemas import FORMATS, SchemaField
 from registry.log.contract import LogError, Unreachable
 from registry.search.build import Builder, Step
 from registry.search.filler import IndexFiller
-from registry.search.index import COUNTING, MERGING, OPENED_MAX, DamagedIndex, Progress, SearchIndex, Update
+from registry.search.index import OPENED_MAX, SearchIndex
+from registry.search.view import COUNTING, MERGING, DamagedIndex, Progress, Update
 from tests.api.driver import Api
 from tests.api.searching import MAP_BYTES, Rows, Searching
 from tests.api.test_search import register, schema
@@ -292,23 +295,31 @@ def test_damage_of_a_file_that_the_node_has_replaced_is_not_that_of_the_new_one(
     index.close()
 
 
-@pytest.mark.parametrize(("kills", "kept"), [(OPENED_MAX - 1, {"one", "two"}), (OPENED_MAX, set[str]())])
-def test_only_a_process_that_was_killed_again_and_again_loses_its_index(
-    filled: Searching, kills: int, kept: set[str]
+@pytest.mark.parametrize(
+    ("kills", "steps", "kept"),
+    [(OPENED_MAX - 1, 0, {"one", "two"}), (OPENED_MAX, 0, set[str]()), (OPENED_MAX, 1, {"one", "two"})],
+)
+def test_only_a_process_that_is_killed_before_any_step_again_and_again_loses_its_index(
+    filled: Searching, kills: int, steps: int, kept: set[str]
 ) -> None:
-    # What kills it may have nothing to do with the index.
+    """A node that is killed at each deploy, or for another reason, does not build it again and again."""
     run = "import sys; from tests.api.test_search_index import open_and_be_killed as run; run(*sys.argv[1:])"
-    subprocess.run([sys.executable, "-c", run, str(filled.rows.path), str(kills)], check=True)
+    subprocess.run([sys.executable, "-c", run, str(filled.rows.path), str(kills), str(steps)], check=True)
     index = reopened(filled.rows.path)
     assert found(index, "r") == kept
     index.close()
 
 
-def open_and_be_killed(folder: str, times: str) -> None:
-    """Open an index in so many processes, each of which is killed."""
+def open_and_be_killed(folder: str, times: str, steps: str) -> None:
+    """Open an index in so many processes, each of which is killed, perhaps after a step."""
     for _ in range(int(times)):
         if (child := os.fork()) == 0:
-            reopened(Path(folder))
+            index = reopened(Path(folder))
+            with index.view() as view:
+                assert view is not None
+                rows = Rows(cast("Any", SimpleNamespace(log=[None] * view.state().offset)), Path(folder))
+            for _ in range(int(steps)):
+                assert IndexFiller(rows, rows, index).step()
             os.kill(os.getpid(), signal.SIGKILL)
         assert os.waitpid(child, 0)[1] == signal.SIGKILL
 
@@ -394,7 +405,7 @@ def test_a_filled_index_is_left_alone_until_the_store_advances(
 ) -> None:
     monkeypatch.setattr("registry.search.filler._POLL_S", 0.001)
     started: list[object] = []
-    monkeypatch.setattr("registry.search.filler.start_module", lambda *_, **__: started.append(1))
+    monkeypatch.setattr("registry.search.elsewhere.start_module", lambda *_, **__: started.append(1))
     now = [0.0]
     filler = IndexFiller(
         filled.rows, filled.rows, reopened(filled.rows.path),

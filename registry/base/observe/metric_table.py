@@ -27,6 +27,7 @@ class Metric(NamedTuple):
 _CLUSTER = "in a cluster"
 _SNAPSHOT = "if there is a snapshot"
 _WEBHOOKS = "on the primary, if there are webhooks"
+_SEARCH = "if searches are on"
 _REQUEST = ("method", "route", "status")
 _CONFLUENT = "Confluent's name for"
 _KARAPACE = "Karapace's name for"
@@ -110,6 +111,11 @@ _OWN = (
     Metric(
         "registrar_webhook_missed_records", GAUGE,
         "Records deleted from the log before a webhook examined them", ("webhook",), _WEBHOOKS,
+    ),
+    Metric("registrar_search_built_ratio", GAUGE, "Share of the index of words that is built", when=_SEARCH),
+    Metric(
+        "registrar_search_lag_records", GAUGE,
+        "Records of the log that the index of words lacks; `/node` says why", when=_SEARCH,
     ),
     Metric(
         "registrar_certificate_expiry_seconds", GAUGE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import time
@@ -17,8 +18,10 @@ from registry.base.processes.child_process import start_module
 from registry.domain.fold.fold import apply
 from registry.domain.lookup.matching import Matching
 from registry.domain.lookup.search import KINDS
+from registry.search.elsewhere import SILENT_MAX_S
 from registry.search.filler import IndexFiller
-from registry.search.index import SearchIndex, SearchIndexError
+from registry.search.index import SearchIndex
+from registry.search.view import SearchIndexError
 from registry.store.lmdb import Store
 from registry.store.open import open_store
 
@@ -82,10 +85,10 @@ def test_a_build_that_is_killed_is_begun_again(
         return process, line
 
     assert not filler.step()
-    monkeypatch.setattr("registry.search.filler.start_module", killed)
+    monkeypatch.setattr("registry.search.elsewhere.start_module", killed)
     with pytest.raises(SearchIndexError, match=r"the process that fills it ended \(SIGKILL\)"):
         filler.step()
-    monkeypatch.setattr("registry.search.filler.start_module", start_module)
+    monkeypatch.setattr("registry.search.elsewhere.start_module", start_module)
     while not filler.step():
         pass
     assert len(names(index)) == COUNT
@@ -108,12 +111,78 @@ def test_an_index_that_a_reader_condemns_while_a_process_starts_is_begun_again(
         read_from.append(offset)
         return read_again(log, offset, *limits)
 
-    monkeypatch.setattr("registry.search.filler.start_module", start)
+    monkeypatch.setattr("registry.search.elsewhere.start_module", start)
     monkeypatch.setattr(Log, "read_again", read)
     while not filler.step():
         pass
     assert (len(started), read_from) == (2, [])
     assert len(names(index)) == COUNT
+
+
+def test_a_process_that_hangs_is_replaced(
+    store: Store, index: SearchIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, filler: IndexFiller
+) -> None:
+    def stopped(*arguments: Any, **more: Any) -> Any:
+        process, line = start_module(*arguments, **more)
+        os.kill(process.pid, signal.SIGSTOP)
+        pids.append(process.pid)
+        return process, line
+
+    pids: list[int] = []
+    times = itertools.count(step=SILENT_MAX_S)
+    settings = Settings(data=tmp_path)
+    hasty = IndexFiller(Log(COUNT), store, index, settings=settings, clock=lambda: float(next(times)))
+    assert not hasty.step()
+    monkeypatch.setattr("registry.search.elsewhere.start_module", stopped)
+    with pytest.raises(SearchIndexError, match="hangs"):
+        hasty.step()
+    assert "hangs" in hasty.problem
+    assert not Path(f"/proc/{pids[0]}").exists()
+    monkeypatch.setattr("registry.search.elsewhere.start_module", start_module)
+    while not filler.step():
+        pass
+    assert len(names(index)) == COUNT
+
+
+def test_a_process_of_another_release_leaves_the_index_as_it_is(
+    filler: IndexFiller, index: SearchIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The package may be replaced while the node goes on."""
+    while not filler.step():
+        pass
+    inode = (index.path / "data.mdb").stat().st_ino
+    monkeypatch.setattr("registry.search.elsewhere.FORMAT", b"registrar-search 0")
+    with pytest.raises(SearchIndexError, match="another release was installed; restart the registry"):
+        filler._work_elsewhere(Settings(data=index.path.parent))
+    assert (index.path / "data.mdb").stat().st_ino == inode
+    assert len(names(index)) == COUNT
+
+
+def test_an_index_of_other_rows_is_discarded_at_once_while_others_write(
+    store: Store, index: SearchIndex, filler: IndexFiller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then, answers would call it complete."""
+    while not filler.step():
+        pass
+    monkeypatch.setattr("registry.search.filler._POLL_S", 0.001)
+
+    class Elsewhere(Log):
+        identity = "another log"
+
+    states: list[bool] = []
+    other = IndexFiller(Elsewhere(1000), Busy(store), index, settings=Settings(data=tmp_path))
+
+    def wait(*_: object) -> bool:
+        with index.view() as view:
+            assert view is not None
+            states.append(view.state().complete)
+        if len(states) == 2:
+            other.stop()
+        return len(states) == 3
+
+    monkeypatch.setattr(other._stopping, "wait", wait)
+    other.run()
+    assert states == [True, False, False]
 
 
 def test_a_build_ends_with_the_node(filler: IndexFiller, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +194,7 @@ def test_a_build_ends_with_the_node(filler: IndexFiller, monkeypatch: pytest.Mon
         filler.stop()
         return process, line
 
-    monkeypatch.setattr("registry.search.filler.start_module", stopping)
+    monkeypatch.setattr("registry.search.elsewhere.start_module", stopping)
     filler.run()
     assert len(pids) == 1
     assert not Path(f"/proc/{pids[0]}").exists()
@@ -192,7 +261,7 @@ def test_the_thread_does_nothing_itself_while_others_write(
         filler.stop()
         raise OSError("enough")
 
-    monkeypatch.setattr("registry.search.filler.start_module", start)
+    monkeypatch.setattr("registry.search.elsewhere.start_module", start)
     filler.run()
     assert filler.progress.rows
     assert filler.progress.done == 0
