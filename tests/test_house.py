@@ -409,6 +409,8 @@ MODULES_MAX += 3
 MODULES_MAX += 2
 # Answers to what a page needs at once: a subject in short, comparisons, and schemas of an id in all contexts.
 MODULES_MAX += 3
+# The rows of the index of words.
+MODULES_MAX += 1
 
 
 def test_a_thought_does_not_cross_many_modules() -> None:

@@ -26,9 +26,8 @@ from registry.store.layout import StoreError
 
 from .build import Builder, Step
 from .changes import follow, owners_of
-from .elsewhere import IndexProcess
 from .index import SearchIndex
-from .process import lacks_room
+from .process import IndexProcess, lacks_room
 from .view import LISTING, DamagedIndex, Progress, SearchIndexError
 
 # Subjects that are indexed in this process; a process of its own takes half a second of CPU time to start.

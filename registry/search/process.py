@@ -1,19 +1,26 @@
 """The process that builds the index of words and follows: ``python -m registry.search.process FD``.
 
 It gets settings and request through the socket ``FD``, then messages that name subjects that have changed.
+The node's end is :class:`IndexProcess`.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
+import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
-from registry.base.processes.child_process import Parent, started_by_parent
+import orjson
+
+from registry.base.config.settings import Settings
+from registry.base.processes.child_process import Parent, kill_group, start_module, started_by_parent
 from registry.store.layout import StoreError, read_current
 from registry.store.reader import StoreReader
 
@@ -27,6 +34,12 @@ NICENESS: Final = 15
 # A disk with less free space counts as full.
 DISK_BYTES_MIN: Final = 256 << 20
 _REPORT_S: Final = 1.0
+# Signals by which reading damaged pages ends a process.
+_CRASHES: Final = {signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT}
+# How long reports are waited for; and the end of a process that is killed.
+_LISTEN_S, _END_S = 0.2, 2.0
+# Of so little priority, it may have no report for minutes. But one that uses no CPU either hangs.
+SILENT_MAX_S: Final = 60.0
 
 
 class WorkRequest(NamedTuple):
@@ -100,6 +113,87 @@ def lacks_room(folder: Path) -> bool:
         return shutil.disk_usage(folder).free < DISK_BYTES_MIN
     except OSError:
         return False
+
+
+class IndexProcess:
+    """The node's end: a process that works on the index of the store ``store``, until the block ends."""
+
+    def __init__(self, settings: Settings, store: str, clock: Callable[[], float]) -> None:
+        """Start it. Raises :class:`.view.SearchIndexError`."""
+        try:
+            self._process, self._line = start_module(
+                "registry.search.process", settings, request=WorkRequest(store, FORMAT)
+            )
+        except OSError as error:
+            raise SearchIndexError(f"no process can be started for it: {error}") from error
+        self._line.settimeout(_LISTEN_S)
+        self._pending = b""
+        self._clock = clock
+        # When it was last known to work, and the CPU time that it had used by then.
+        self._alive_at, self._used = clock(), 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        kill_group(self._process, _END_S)
+        self._line.close()
+
+    def reports(self) -> list[dict[str, Any]]:
+        """Return what it has reported; wait a moment for that.
+
+        Raises :class:`.view.SearchIndexError` if it has failed or ended, or hangs.
+        """
+        try:
+            data = self._line.recv(1 << 16)
+        except TimeoutError:
+            self._check_alive()
+            return []
+        except OSError:
+            data = b""
+        if not data:
+            raise _how_ended(self._process)
+        self._alive_at = self._clock()
+        *lines, self._pending = (self._pending + data).split(b"\n")
+        reports: list[dict[str, Any]] = [*map(orjson.loads, lines)]
+        for each in reports:
+            if "error" in each:
+                raise (DamagedIndex if each["damaged"] else SearchIndexError)(each["error"])
+        return reports
+
+    def send(self, owners: Iterable[bytes], offset: int) -> None:
+        """Name the packed subjects that have changed before an offset."""
+        message = {"owners": [each.decode("latin-1") for each in owners], "offset": offset}
+        with suppress(OSError):  # it has ended, as the next look shows
+            self._line.sendall(orjson.dumps(message) + b"\n")
+        self._alive_at = self._clock()
+
+    def _check_alive(self) -> None:
+        now, used = self._clock(), _ticks_used(self._process.pid)
+        if used is None or used != self._used:
+            self._alive_at, self._used = now, used or 0
+        elif now - self._alive_at > SILENT_MAX_S:
+            raise SearchIndexError(
+                "the process that fills it hangs: it is stopped, or its disk does not answer"
+            )
+
+
+def _ticks_used(process: int) -> int | None:
+    """Return the CPU time that a process has used, in ticks; ``None`` if that is not known here."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text(encoding="latin-1").rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _how_ended(process: subprocess.Popen[bytes]) -> SearchIndexError:
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_END_S)
+    code = process.returncode
+    how = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
+    kind = DamagedIndex if code is not None and -code in _CRASHES else SearchIndexError
+    return kind(f"the process that fills it ended ({how})")
 
 
 if __name__ == "__main__":

@@ -405,7 +405,7 @@ def test_a_filled_index_is_left_alone_until_the_store_advances(
 ) -> None:
     monkeypatch.setattr("registry.search.filler._POLL_S", 0.001)
     started: list[object] = []
-    monkeypatch.setattr("registry.search.elsewhere.start_module", lambda *_, **__: started.append(1))
+    monkeypatch.setattr("registry.search.process.start_module", lambda *_, **__: started.append(1))
     now = [0.0]
     filler = IndexFiller(
         filled.rows, filled.rows, reopened(filled.rows.path),

@@ -18,9 +18,9 @@ from registry.base.processes.child_process import start_module
 from registry.domain.fold.fold import apply
 from registry.domain.lookup.matching import Matching
 from registry.domain.lookup.search import KINDS
-from registry.search.elsewhere import SILENT_MAX_S
 from registry.search.filler import IndexFiller
 from registry.search.index import SearchIndex
+from registry.search.process import SILENT_MAX_S
 from registry.search.view import SearchIndexError
 from registry.store.lmdb import Store
 from registry.store.open import open_store
@@ -85,10 +85,10 @@ def test_a_build_that_is_killed_is_begun_again(
         return process, line
 
     assert not filler.step()
-    monkeypatch.setattr("registry.search.elsewhere.start_module", killed)
+    monkeypatch.setattr("registry.search.process.start_module", killed)
     with pytest.raises(SearchIndexError, match=r"the process that fills it ended \(SIGKILL\)"):
         filler.step()
-    monkeypatch.setattr("registry.search.elsewhere.start_module", start_module)
+    monkeypatch.setattr("registry.search.process.start_module", start_module)
     while not filler.step():
         pass
     assert len(names(index)) == COUNT
@@ -111,7 +111,7 @@ def test_an_index_that_a_reader_condemns_while_a_process_starts_is_begun_again(
         read_from.append(offset)
         return read_again(log, offset, *limits)
 
-    monkeypatch.setattr("registry.search.elsewhere.start_module", start)
+    monkeypatch.setattr("registry.search.process.start_module", start)
     monkeypatch.setattr(Log, "read_again", read)
     while not filler.step():
         pass
@@ -133,12 +133,12 @@ def test_a_process_that_hangs_is_replaced(
     settings = Settings(data=tmp_path)
     hasty = IndexFiller(Log(COUNT), store, index, settings=settings, clock=lambda: float(next(times)))
     assert not hasty.step()
-    monkeypatch.setattr("registry.search.elsewhere.start_module", stopped)
+    monkeypatch.setattr("registry.search.process.start_module", stopped)
     with pytest.raises(SearchIndexError, match="hangs"):
         hasty.step()
     assert "hangs" in hasty.problem
     assert not Path(f"/proc/{pids[0]}").exists()
-    monkeypatch.setattr("registry.search.elsewhere.start_module", start_module)
+    monkeypatch.setattr("registry.search.process.start_module", start_module)
     while not filler.step():
         pass
     assert len(names(index)) == COUNT
@@ -151,7 +151,7 @@ def test_a_process_of_another_release_leaves_the_index_as_it_is(
     while not filler.step():
         pass
     inode = (index.path / "data.mdb").stat().st_ino
-    monkeypatch.setattr("registry.search.elsewhere.FORMAT", b"registrar-search 0")
+    monkeypatch.setattr("registry.search.process.FORMAT", b"registrar-search 0")
     with pytest.raises(SearchIndexError, match="another release was installed; restart the registry"):
         filler._work_elsewhere(Settings(data=index.path.parent))
     assert (index.path / "data.mdb").stat().st_ino == inode
@@ -194,7 +194,7 @@ def test_a_build_ends_with_the_node(filler: IndexFiller, monkeypatch: pytest.Mon
         filler.stop()
         return process, line
 
-    monkeypatch.setattr("registry.search.elsewhere.start_module", stopping)
+    monkeypatch.setattr("registry.search.process.start_module", stopping)
     filler.run()
     assert len(pids) == 1
     assert not Path(f"/proc/{pids[0]}").exists()
@@ -261,7 +261,7 @@ def test_the_thread_does_nothing_itself_while_others_write(
         filler.stop()
         raise OSError("enough")
 
-    monkeypatch.setattr("registry.search.elsewhere.start_module", start)
+    monkeypatch.setattr("registry.search.process.start_module", start)
     filler.run()
     assert filler.progress.rows
     assert filler.progress.done == 0
