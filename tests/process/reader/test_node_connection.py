@@ -102,6 +102,13 @@ class Reading(Framed):
         self.numbers.add(received.number)
 
 
+async def turn() -> None:
+    """Let the event loop read and write once."""
+    turned = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_soon(turned.set_result, None)
+    await turned
+
+
 async def breaking(seed: int) -> Counter[str]:
     """Make calls while the node reads, until either side ends the connection; return what became of them."""
     chance = random.Random(seed)
@@ -124,7 +131,7 @@ async def breaking(seed: int) -> Counter[str]:
             elif chance.random() < 0.5:
                 node.read(chance.choice((1, 100, 4 * PIECE_BYTES)))
             else:
-                await asyncio.sleep(0)
+                await turn()
         match chance.randrange(3):
             case 0:
                 connection.transport.close()
@@ -136,7 +143,7 @@ async def breaking(seed: int) -> Counter[str]:
         while not connection.ended.done():
             call()
             node.read(1 << 20)
-            await asyncio.sleep(0)
+            await turn()
         while node.read(1 << 20):
             pass
         outcomes = await asyncio.gather(*calls.values(), return_exceptions=True)
