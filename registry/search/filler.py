@@ -130,7 +130,7 @@ class IndexFiller:
         self._index.close()
 
     def _discard_foreign(self) -> None:
-        """Begin anew at once if the index is of other rows, so that no answer takes it for complete."""
+        """Begin again at once if the index is of other rows, so that no answer takes it for complete."""
         if self._open():
             with self._index.view() as view:
                 assert view is not None

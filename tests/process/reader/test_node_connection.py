@@ -80,7 +80,7 @@ def test_only_calls_on_a_connection_that_is_closing_count_as_not_sent() -> None:
 
 
 class Reading(Framed):
-    """The node's end of a connection, which reads as slowly as it is told to."""
+    """The node's end of a connection, which reads as slowly as a test wants."""
 
     def __init__(self, theirs: socket.socket) -> None:
         super().__init__()
