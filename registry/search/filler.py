@@ -114,7 +114,7 @@ class IndexFiller:
         while not self._stopping.wait(_POLL_S):
             if self._started() and not is_examined:
                 is_examined = True
-                self._guarded(self._discard_foreign)
+                self._attempt(self._discard_foreign)
             if self._filled == self._source():
                 self._news.wait(_SLOTS_S)
                 self._news.clear()
@@ -122,7 +122,7 @@ class IndexFiller:
             is_busy = self._store.applied != applied
             applied = self._store.applied
             if self._started() and (not is_busy or self._clock() - since > BUSY_MAX_S):
-                self._guarded(partial(self._fill, elsewhere=is_busy))
+                self._attempt(partial(self._fill, elsewhere=is_busy))
                 applied, since = self._store.applied, self._clock()
             if self._clock() - self._slots_at > _SLOTS_S:
                 self._slots_at = self._clock()
@@ -159,8 +159,8 @@ class IndexFiller:
                 return
             self._stopping.wait(_PAUSE_S + self._clock() - began)
 
-    def _guarded(self, work: Callable[[], None]) -> None:
-        """Do ``work``; after an error, report it and wait."""
+    def _attempt(self, work: Callable[[], None]) -> None:
+        """Do ``work``; report an error and wait after it."""
         try:
             work()
         except (SearchIndexError, LogError, StoreError) as error:
