@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from .history import run
+from .history import Told, run
 
 _SEEDS = 10**9
 _YEAR_S = 365.25 * 86_400
@@ -58,17 +58,29 @@ def _arguments() -> argparse.Namespace:
     return given
 
 
+def _run_all(seeds: Iterator[int], *, model: bool) -> list[Told]:
+    """Run the histories of the seeds, until Ctrl-C at most; return what those that ended told."""
+    told = []
+    try:
+        for seed in seeds:
+            try:
+                told.append(run(seed, model=model))
+            except AssertionError:
+                print(f"wrong with --seed {seed} --rounds 1{' --model' * model}", flush=True)
+                raise
+            if sys.stderr.isatty():
+                print(f"\r{len(told)} histories", end="", file=sys.stderr, flush=True)
+    except KeyboardInterrupt:
+        print("interrupted")
+    return told
+
+
 def main() -> int:
     """Run the histories; return 0 if no law was broken."""
     given = _arguments()
     logging.disable(logging.CRITICAL)
-    began, told = time.monotonic(), []
-    for seed in _seeds(given.seed, given.rounds, given.minutes):
-        try:
-            told.append(run(seed, model=given.model))
-        except AssertionError:
-            print(f"wrong with --seed {seed} --rounds 1{' --model' * given.model}", flush=True)
-            raise
+    began = time.monotonic()
+    told = _run_all(_seeds(given.seed, given.rounds, given.minutes), model=given.model)
     minutes = (time.monotonic() - began) / 60
     simulated_s, quiet_s = sum(each.seconds for each in told), sum(each.quiet for each in told)
     busy_h, quiet_h = (simulated_s - quiet_s) / 3600, quiet_s / 3600
