@@ -93,7 +93,7 @@ def _compare(
     request = schema_request(call.body, call.subject.qualified, normalize=call.args["normalize"])
     require_references(call.access, view, call.subject, request.references or ())
     policy = call.settings.policies().policy(call.subject, ANONYMOUS)
-    targets = tuple(dict.fromkeys((*_targets(call.args["target"]), *policy.targets)))
+    targets = tuple(dict.fromkeys((*wanted_targets(call.args["target"]), *policy.targets)))
     level = _level(call, view)
     shown = {"verbose": call.args["verbose"], "plain": call.plain, "level": level, "targets": targets}
     rows = view, call.memory, call.place
@@ -137,7 +137,8 @@ def _complete_census(call: Call, view: View) -> Census:
     return census
 
 
-def _targets(names: Iterable[str]) -> tuple[str, ...]:
+def wanted_targets(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the targets that a parameter names. Raises 422."""
     try:
         return parse_targets(part for each in names for part in each.split(","))
     except ValueError as error:
@@ -152,7 +153,7 @@ def explain_two(call: Call, view: View) -> Querying[Answer]:
     context = Subject(Subject.parse(call.args["context"]).context, "")
     asked = listing(text)(source.get("targets"), "targets") or ()
     policy = _policy(text(source.get("compatibilityPolicy"), "compatibilityPolicy"))
-    options = ExplainOptions(policy, _targets((*call.args["target"], *asked)), call.plain)
+    options = ExplainOptions(policy, wanted_targets((*call.args["target"], *asked)), call.plain)
     request = ExplainRequest(schema_members(old, "old"), schema_members(new, "new"), context)
     for each in (request.old, request.new):
         require_references(call.access, view, context, each.references or ())
@@ -172,7 +173,7 @@ def explain_registered(call: Call, view: View) -> PendingSearch[Pair]:
     named: str = call.args["against"]
     against = by_subject.parse_version(named) if named else None
     policy = _policy(call.args["compatibilityPolicy"])
-    options = ExplainOptions(policy, _targets(call.args["target"]), call.plain)
+    options = ExplainOptions(policy, wanted_targets(call.args["target"]), call.plain)
 
     def answer(view: View, pair: Pair) -> Querying[Answer]:
         strict = call.strict_references

@@ -34,7 +34,7 @@ from registry.security.gate import Permission
 
 from .answers import Answer, json_answer
 from .bodies import schema_members
-from .checks import check_all, find_pair, lint_members
+from .checks import check_all, find_pair, lint_members, wanted_targets
 from .json_input import document, required_members
 from .operations import (
     BODY_ERRORS,
@@ -64,6 +64,7 @@ def explain_schema(call: Call, view: View) -> Parts:
     asked = [name.upper() for name in split_names(call.args["level"])]
     if not {*asked} <= {*LEVELS, *USED_LEVELS}:
         raise e.INVALID_COMPATIBILITY()
+    wanted_targets(call.args[TARGET.name])
     return Parts(_verdicts(call, in_force, list(dict.fromkeys(asked or [in_force]))))
 
 

@@ -51,6 +51,7 @@ def test_verdicts_at_several_levels_are_those_of_separate_checks(api: Api) -> No
         "BACKWARD",
     }
     assert post(api, f"{EXPLAIN}?level=SOME", draft).error[:2] == (422, 42203)
+    assert post(api, f"{EXPLAIN}?target=spark,some", draft).error[:2] == (422, 422)
 
 
 def test_a_schema_that_is_not_valid_gets_no_verdicts(api: Api) -> None:

@@ -325,6 +325,7 @@ def _register(
     registry: RegistryClient, subject: str, version: dict[str, Any], *, as_it_was: bool = False
 ) -> dict[str, Any]:
     body = {name: version[name] for name in _MEMBERS if version.get(name)}
+    # Without If-Match: a number or id that another schema has got meanwhile is refused.
     exact = {"version": version["version"], "id": version["id"]} if as_it_was else {}
     registry.post(f"{subject_path(subject)}/versions", {**body, **exact})
     found: dict[str, Any] = registry.post(subject_path(subject), body, Found)

@@ -216,6 +216,7 @@ def _carry_out(registry: RegistryClient, steps: list[Step]) -> list[tuple[int, s
         if step.action == _KEEP:
             continue
         path = version_path(step.subject, step.found["version"])
+        # Without If-Match: what was restored since the plan was made is not deleted for good, but refused.
         try:
             registry.delete(path, permanent=step.action == _PERMANENT)
         except ErrorAnswer as error:
