@@ -12,9 +12,9 @@ follow lists and their cost for a bystander (bench/lists.py), and builds of snap
 are measured by bench/versions.py.
 
 The last lines name everything that grows faster than its work; the exit code is then 1. The work of a request
-for one item or one page is constant, and so is the bystander's delay. The work of whole lists, starts from
-the log, builds, and requests that examine each version of a subject is proportional to what is stored. Charts
-show all points.
+for one item or one page is constant, and so are the bystander's delay and the time until a list begins. The
+work of whole lists, starts from the log, builds, and requests that examine each version of a subject is
+proportional to what is stored. Charts show all points.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ GROWS = 3.0
 GROWS_EACH = 2.0
 # A bystander that waits no longer than this, in seconds, is not disturbed.
 UNDISTURBED_S = 0.02
+# A list that begins within this time, in seconds, is not late: its first slice ends after 20 ms.
+BEGINS_S = 0.04
 # Requests whose work is proportional to what is stored.
 EACH = re.compile(
     r"in all$|^start, log alone|^build|^first registration|^FULL_TRANSITIVE|^check against all|delete$"
@@ -192,6 +194,8 @@ def defects(axis: str, points: Points) -> Iterator[str]:
             # Others use the machine: the cheapest requests show how much.
             grown = min(grown, grown * least.get("by id", 1) / most.get("by id", 1))
         if DISTURBED.search(name) and most[name] < UNDISTURBED_S:
+            continue
+        if name.endswith("first byte") and most[name] < BEGINS_S:
             continue
         if grown > allowed:
             yield f"{axis}: {name}, from {least[name] * 1000:.2f} to {most[name] * 1000:.2f} ms"
