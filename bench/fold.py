@@ -34,7 +34,7 @@ from registry.log.embedded.log import EmbeddedLog
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.security import Security
 from registry.node.replication.follower import Follower
-from registry.store.folding.log_fold import FAR_BEHIND
+from registry.store.layout import FAR_BEHIND
 from registry.store.open import open_store
 
 

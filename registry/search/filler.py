@@ -22,12 +22,12 @@ from msgspec.structs import replace
 from registry.base.config.settings import Settings
 from registry.domain.rows.view import View
 from registry.log.contract import Fetched, LogError, Unreachable
-from registry.store.layout import StoreError
+from registry.store.layout import StoreError, lacks_room
 
 from .build import Builder, Step
 from .changes import follow, owners_of
 from .index import SearchIndex
-from .process import IndexProcess, lacks_room
+from .process import IndexProcess
 from .view import LISTING, DamagedIndex, Progress, SearchIndexError
 
 # Subjects that are indexed in this process; a process of its own takes half a second of CPU time to start.

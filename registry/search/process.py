@@ -7,7 +7,6 @@ The node's end is :class:`IndexProcess`.
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +20,7 @@ import orjson
 
 from registry.base.config.settings import Settings
 from registry.base.processes.child_process import Parent, kill_group, start_module, started_by_parent
-from registry.store.layout import StoreError, read_current
+from registry.store.layout import StoreError, lacks_room, read_current
 from registry.store.reader import StoreReader
 
 from .build import Builder
@@ -31,8 +30,6 @@ from .view import DamagedIndex, Progress, SearchIndexError
 
 # Of 19: less CPU than any process that serves.
 NICENESS: Final = 15
-# A disk with less free space counts as full.
-DISK_BYTES_MIN: Final = 256 << 20
 _REPORT_S: Final = 1.0
 # Signals by which reading damaged pages ends a process.
 _CRASHES: Final = {signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT}
@@ -105,14 +102,6 @@ def _build(parent: Parent, index: SearchIndex, store: StoreReader) -> Progress:
 def _check_room(folder: Path) -> None:
     if lacks_room(folder):
         raise SearchIndexError("the disk is nearly full")
-
-
-def lacks_room(folder: Path) -> bool:
-    """Return true if the disk is nearly full."""
-    try:
-        return shutil.disk_usage(folder).free < DISK_BYTES_MIN
-    except OSError:
-        return False
 
 
 class IndexProcess:

@@ -41,6 +41,7 @@ stand for.
 from __future__ import annotations
 
 import os
+import shutil
 import struct
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -57,6 +58,10 @@ ROWS, META, HISTORY = b"rows", b"meta", b"history"
 TABLES = 3
 READERS_MAX = 1024
 MAP_BYTES = 64 << 30
+# The number of records from which other ways of applying them pay off than record by record.
+FAR_BEHIND = 50_000
+# A disk with less free space counts as full.
+DISK_BYTES_MIN = 256 << 20
 META_FORMAT, META_FOLD, META_LOG = b"format", b"fold", b"log"
 META_BOOT, META_CLEAN, META_STATE, META_AT_END = b"boot", b"clean", b"state", b"at_end"
 META_LOADED, META_REVISION = b"loaded", b"revision"
@@ -156,6 +161,14 @@ def boot_id() -> bytes:
         return _BOOT_ID.read_bytes().strip()
     except OSError:
         return b""
+
+
+def lacks_room(folder: Path) -> bool:
+    """Return true if the disk is nearly full, so that writing to a map may end the process."""
+    try:
+        return shutil.disk_usage(folder).free < DISK_BYTES_MIN
+    except OSError:
+        return False
 
 
 def hold(path: Path) -> int:

@@ -7,11 +7,18 @@ Rules:
 * Commits are not synced: the log is the truth, and the page cache survives a kill. It does not survive a
   crash of the machine, so a store that was not closed before a reboot is rebuilt (:mod:`.open`).
 * The map has its maximum size from the beginning; the file is sparse.
+* A store that is far behind its log is written through a writable map, so commits change pages in place.
+  Otherwise LMDB keeps copies of them, 50 MB for thousands of new rows, and writes each by a call of its own,
+  half of a commit's time. But a full disk ends a process that writes to a map: so this takes free space, and
+  lasts only until the log was read up to its end.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
 from operator import itemgetter
@@ -20,6 +27,7 @@ from typing import Any, NamedTuple
 
 import lmdb
 
+from registry.base.processes.lmdb_check import DATA
 from registry.domain.history.entries import Slice
 from registry.domain.log_format.lineage import NOTHING, Lineage, Mismatch
 from registry.domain.rows.layout import CLEAR, VERSION
@@ -30,8 +38,12 @@ from . import id_counts, layout
 from .counts import CountIndex
 from .id_counts import IdCountIndex
 from .indexes import Adopt, Commit, Digest, HistoryIndex, Index, LineageIndex, Revision, new_revision, prepare
-from .layout import BLOCK, DamagedStore, State, StoreError
+from .layout import BLOCK, DamagedStore, State, StoreError, lacks_room
 from .views import StoreView
+
+# How long a commit waits for views to end, so that the environment can be opened again.
+_VIEWS_END_S = 0.5
+_LOOK_S = 0.001
 
 
 class StoreStat(NamedTuple):
@@ -47,7 +59,8 @@ class Store:
     """The writer's side of the environment in folder ``path``, which :mod:`.open` has created.
 
     Any thread may open views; commits are mutually exclusive. ``block``: versions that are counted together.
-    ``read_only``: rows and history stay as they are, and commits raise :class:`StoreError`.
+    ``read_only``: rows and history stay as they are, and commits raise :class:`StoreError`. ``far_behind``:
+    many records come before :meth:`complete` is called.
     """
 
     def __init__(
@@ -57,45 +70,95 @@ class Store:
         *,
         block: int = BLOCK,
         read_only: bool = False,
+        far_behind: bool = False,
     ) -> None:
         self.path = path
         self.read_only = read_only
+        self._map_bytes, self._block = map_bytes, block
         # True while readers may serve the rows of another store, whose place this one takes when complete.
         self.former_served = False
         self._writing = threading.Lock()
+        # Held to begin reading; with _writing, which comes before it, the environment may be opened again.
+        self._opening = threading.Lock()
         self._closed = False
+        self._far_behind = far_behind
+        # True while commits write through the map. Elsewhere than on Linux, the file may not be sparse.
+        self.is_mapped = far_behind and not read_only and sys.platform == "linux" and not lacks_room(path)
         try:
-            self._env = lmdb.open(
-                str(path), map_size=map_bytes, max_dbs=layout.TABLES, mode=0o700, create=False,
-                # What little is written to a read-only one must not depend on its being closed.
-                sync=read_only, metasync=read_only, max_readers=layout.READERS_MAX, max_spare_txns=1,
-            )  # fmt: skip
-            self._rows = self._env.open_db(layout.ROWS, create=False)
-            self._meta = self._env.open_db(layout.META, create=False)
-            # Stores of older releases have no history.
-            self._history = None if read_only else self._env.open_db(layout.HISTORY)
-            with self._env.begin(self._meta, write=not read_only) as txn:
-                self._digest = Digest(State.unpack(txn.get(layout.META_STATE) or b""))
-                self._lineage = LineageIndex(Lineage.unpack(txn.get(layout.META_LINEAGE) or b""))
+            self._open()
+            with self._env.begin(self._meta) as txn:
                 self._mismatch = self._mismatch_stored = Mismatch.unpack(txn.get(layout.META_MISMATCH))
                 self._is_complete = txn.get(layout.META_BUILT) != b"0"
-                if not read_only:
-                    prepare(txn, self._history, self._meta)
+            if not read_only:
+                with self._env.begin(self._meta, write=True) as txn:
                     txn.put(layout.META_BOOT, layout.boot_id())
                     txn.put(layout.META_CLEAN, b"0")
                     txn.put(layout.META_REVISION, new_revision())
-                self._kept_history = HistoryIndex(txn, self._history, self._meta)
-                self._counts = CountIndex(txn, self._meta, block)
-            self._id_counts = IdCountIndex(block)
-            # The counts of ids come after those that they depend on.
-            self._indexes: tuple[Index, ...] = (
-                self._digest, self._lineage, Revision(), self._kept_history, self._counts, self._id_counts,
-            )  # fmt: skip
-            if not read_only:
                 # From here on a crash of the machine is detected, whichever pages reached the disk.
                 self._env.sync(True)
         except (lmdb.Error, ValueError) as error:
             raise StoreError(f"the store in {path} cannot be opened: {error}") from error
+
+    def _open(self) -> None:
+        """Open the environment, and the indexes as its last commit left them."""
+        try:
+            self._env = self._environment()
+        except lmdb.Error:
+            if not self.is_mapped:
+                raise
+            self.is_mapped = False  # Some filesystems, or limits of a file's size, allow no such map.
+            self._env = self._environment()
+        self._rows = self._env.open_db(layout.ROWS, create=False)
+        self._meta = self._env.open_db(layout.META, create=False)
+        # Stores of older releases have no history.
+        self._history = None if self.read_only else self._env.open_db(layout.HISTORY)
+        with self._env.begin(self._meta, write=not self.read_only) as txn:
+            if not self.read_only:
+                prepare(txn, self._history, self._meta)
+            self._digest = Digest(State.unpack(txn.get(layout.META_STATE) or b""))
+            self._lineage = LineageIndex(Lineage.unpack(txn.get(layout.META_LINEAGE) or b""))
+            self._kept_history = HistoryIndex(txn, self._history, self._meta)
+            self._counts = CountIndex(txn, self._meta, self._block)
+        self._id_counts = IdCountIndex(self._block)
+        # The counts of ids come after those that they depend on.
+        self._indexes: tuple[Index, ...] = (
+            self._digest, self._lineage, Revision(), self._kept_history, self._counts, self._id_counts,
+        )  # fmt: skip
+        if not (self.is_mapped or self.read_only):
+            self._cut_file()
+
+    def _environment(self) -> lmdb.Environment:
+        return lmdb.open(
+            str(self.path), map_size=self._map_bytes, max_dbs=layout.TABLES, mode=0o700, create=False,
+            # What little is written to a read-only one must not depend on its being closed.
+            sync=self.read_only, metasync=self.read_only, writemap=self.is_mapped,
+            max_readers=layout.READERS_MAX, max_spare_txns=1,
+        )  # fmt: skip
+
+    def _cut_file(self) -> None:
+        """End the file after its last page: a writable map makes it as long as the map, though sparse."""
+        size = (self._env.info()["last_pgno"] + 1) * self._env.stat()["psize"]
+        with suppress(OSError):
+            if (self.path / DATA).stat().st_size > size:
+                os.truncate(self.path / DATA, size)
+
+    def _leave_map_if_over(self) -> None:
+        """Write as usual from now on, if much is no longer to come or the disk may soon be full.
+
+        The caller holds ``_writing``. If a view lasts, a later call will do that.
+        """
+        if not self.is_mapped or (self._far_behind and not lacks_room(self.path)):
+            return
+        with self._opening:
+            end = time.monotonic() + _VIEWS_END_S
+            while _has_views(self._env):
+                if time.monotonic() > end:
+                    return
+                time.sleep(_LOOK_S)
+            self._env.close()
+            self.is_mapped = False
+            # An error ends the process: it could do nothing without the environment.
+            self._open()
 
     @property
     def is_being_written(self) -> bool:
@@ -147,7 +210,7 @@ class Store:
 
     def meta(self, name: bytes) -> bytes:
         """Return a meta row's value; empty if it is missing."""
-        with self._env.begin(self._meta) as txn:
+        with self._opening, self._env.begin(self._meta) as txn:
             return txn.get(name) or b""
 
     def at_end_ms(self) -> int:
@@ -174,6 +237,9 @@ class Store:
         if not self._is_complete:
             self._put_meta(layout.META_BUILT, b"1")
             self._is_complete = True
+        with self._writing:
+            self._far_behind = False
+            self._leave_map_if_over()
 
     @property
     def loaded_from(self) -> str:
@@ -191,7 +257,8 @@ class Store:
 
     def view(self) -> StoreView:
         """Return a view of the committed rows, for a ``with`` block."""
-        return StoreView(self._env, self._rows, self._meta, history=self._history)
+        with self._opening:
+            return StoreView(self._env, self._rows, self._meta, history=self._history)
 
     def commit(
         self,
@@ -227,6 +294,7 @@ class Store:
         if self.read_only:
             raise StoreError(f"the store in {self.path} is of a former release: its rows are only read")
         with self._writing:
+            self._leave_map_if_over()
             try:
                 with self._env.begin(self._rows, write=True) as txn, txn.cursor() as cursor:
                     if new and cursor.putmulti(new, overwrite=False)[1] != len(new):
@@ -299,6 +367,7 @@ class Store:
     def _write(self, change: Callable[[lmdb.Transaction[bytes]], Adopt | None], table: Any = None) -> None:
         """Change indexes or other meta rows, in a transaction over ``meta`` or another table."""
         with self._writing:
+            self._leave_map_if_over()
             try:
                 with self._env.begin(table or self._meta, write=True) as txn:
                     adopt = change(txn)
@@ -309,18 +378,21 @@ class Store:
 
     def reader_check(self) -> int:
         """Free the slots of killed readers, whose views would pin old pages; return their number."""
-        return self._env.reader_check()
+        with self._opening:
+            return self._env.reader_check()
 
     def stat(self) -> StoreStat:
         """Return the current sizes."""
-        with self._env.begin(self._rows) as txn:
-            rows = txn.stat(self._rows)["entries"]
-        info, page_bytes = self._env.info(), self._env.stat()["psize"]
+        with self._opening:
+            with self._env.begin(self._rows) as txn:
+                rows = txn.stat(self._rows)["entries"]
+            info, page_bytes = self._env.info(), self._env.stat()["psize"]
         return StoreStat(rows, (info["last_pgno"] + 1) * page_bytes, info["map_size"], info["num_readers"])
 
     def sync(self) -> None:
         """Write all committed pages to disk."""
-        self._env.sync(True)
+        with self._opening:
+            self._env.sync(True)
 
     def close(self) -> None:
         """Sync the store, mark it as cleanly closed, and release it. Open views become invalid."""
@@ -337,6 +409,13 @@ class Store:
                 with self._env.begin(self._meta, write=True) as txn:
                     txn.put(layout.META_CLEAN, b"1")
                 self._env.sync(True)
+                self._cut_file()
+
+
+def _has_views(env: lmdb.Environment) -> bool:
+    """Return true if this process reads the environment at present."""
+    readers = (line.split() for line in env.readers().splitlines())
+    return any(words[0] == str(os.getpid()) and words[-1] != "-" for words in readers if words)
 
 
 def mark_mismatch(folder: Path, mismatch: Mismatch | None) -> None:

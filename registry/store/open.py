@@ -63,9 +63,10 @@ class HeldStore(Store):
         lock_fd: int,
         *,
         read_only: bool = False,
+        far_behind: bool = False,
         former: _Former | None = None,
     ) -> None:
-        super().__init__(path, map_bytes, read_only=read_only)
+        super().__init__(path, map_bytes, read_only=read_only, far_behind=far_behind)
         self._lock_fd = lock_fd
         self._former = former
 
@@ -190,14 +191,16 @@ def _open(
         folders.publish(path, target)
         write_current(path, target)
         (path / NEXT).unlink(missing_ok=True)
-        return HeldStore(path / target.name, map_bytes, lock_fd), messages
+        far_behind = log.end - applied_in(path / target.name) >= layout.FAR_BEHIND
+        return HeldStore(path / target.name, map_bytes, lock_fd, far_behind=far_behind), messages
     write_current(path, target, NEXT)
     folders.publish(path, target)
     former = _Former(current, target, layout.OUTDATED if why is None else why.aside)
     # Readers may have it open, and ids of another log mean nothing in this one.
     other_log = why if why is not None and why.aside == layout.OTHER_LOG else None
     mark_mismatch(path / current.name, Mismatch(other_log.text) if other_log else None)
-    store = HeldStore(path / target.name, map_bytes, lock_fd, former=former)
+    far_behind = log.end - applied_in(path / target.name) >= layout.FAR_BEHIND
+    store = HeldStore(path / target.name, map_bytes, lock_fd, far_behind=far_behind, former=former)
     store.former_served = why is None or why.servable
     return store, messages
 
@@ -261,6 +264,11 @@ def _load_snapshot(
     """
     if load is None:
         return None
-    applied = 0 if usable is None else State.unpack(read_meta(path / usable.name)[layout.META_STATE]).applied
+    applied = 0 if usable is None else applied_in(path / usable.name)
     made = Current(folders.free_name(path), log_identity)
     return made if load(path / (made.name + layout.NEW), applied) else None
+
+
+def applied_in(folder: Path) -> int:
+    """Return the offset up to which the rows of an environment hold the log."""
+    return State.unpack(read_meta(folder)[layout.META_STATE]).applied

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from registry.domain.log_format.records import BARRIER_KEY, Record
 from registry.log.contract import Fetched, Log
 from registry.node.leadership.claim import Barrier, newest_barrier, read_barrier
-from registry.store.folding.log_fold import FAR_BEHIND, RECORDS_MAX, FoldedRows, LogFold
+from registry.store.folding.log_fold import RECORDS_MAX, FoldedRows, LogFold
+from registry.store.layout import FAR_BEHIND
 
 from .dedup import DedupCache
 

@@ -19,7 +19,7 @@ from registry.domain.rows.memory_views import OverlayView
 from registry.domain.rows.view import Change, Rows
 from registry.log.contract import Fetched
 from registry.store.counts import drops_counts
-from registry.store.layout import StoreError
+from registry.store.layout import FAR_BEHIND, StoreError
 from registry.store.lmdb import Store
 
 from .parallel_fold import FoldingEnded, FoldingProcess, split_new
@@ -27,8 +27,6 @@ from .parallel_fold import FoldingEnded, FoldingProcess, split_new
 # Records of one step: enough for many rows to share a page, few enough to keep their copies under 100 MB.
 RECORDS_MAX = 4_000
 BYTES_MAX = 8 << 20
-# The number of records from which a second process pays off.
-FAR_BEHIND = 50_000
 
 
 class ReadableLog(Protocol):

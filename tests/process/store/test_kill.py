@@ -43,8 +43,11 @@ from registry.node.replication.follower import Follower
 from registry.store.open import open_store
 folder, far_behind = Path(sys.argv[1]), int(sys.argv[2])
 log = EmbeddedLog(folder / "log", map_bytes=256 << 20)
-store, messages = open_store(folder / "store", log.identity, log.end(), map_bytes=256 << 20)
+# Far behind, it is written through a writable map.
+end = log.end() + (1 << 20 if far_behind else 0)
+store, messages = open_store(folder / "store", log.identity, end, map_bytes=256 << 20)
 assert not messages, messages
+assert store.is_mapped == bool(far_behind)
 print(store.applied, flush=True)
 follower = Follower(log, store, far_behind=far_behind or None)
 while follower.step(50):
