@@ -67,6 +67,8 @@ class Operation:
     versions: tuple[int, ...] | None = None
     shown: str = ""
     error_code: int | None = None
+    # What it says of an error, cut.
+    message: str = ""
 
     @property
     def is_done(self) -> bool:
@@ -116,6 +118,7 @@ class Operation:
             "outcome": self.outcome,
             "status": self.status,
             "code": self.error_code,
+            "message": self.message,
             "id": self.asked if self.op == BY_ID else self.id,
             "version": self.asked if self.op in (VERSION, DELETE_VERSION) else self.version,
             "versions": None if self.versions is None else list(self.versions),

@@ -34,6 +34,8 @@ from .history import (
 _PAUSE_S = 0.1
 # Of a header Warning: the response is stale.
 _STALE = "110"
+# Of such answers the message is kept, cut to so many characters.
+_FAILED, _MESSAGE_MAX = 500, 200
 # Subjects and schemas that other clients may still join in.
 _SHARED_MAX = 12
 
@@ -136,6 +138,7 @@ def _members_of(op: str, answer: Answer, about: dict[str, Any]) -> dict[str, Any
     text = members.get("schema")
     return {
         "status": answer.status,
+        "message": str(members.get("message", ""))[:_MESSAGE_MAX] if answer.status >= _FAILED else "",
         "shown": _canonical(text) if isinstance(text, str) and op != REGISTER else "",
         **{name: number for name, number in numbers_of.items() if isinstance(number, int)},
     }

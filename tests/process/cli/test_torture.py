@@ -266,6 +266,8 @@ def test_a_lie_is_proved_by_few_operations(kind: type[Truthful]) -> None:
         assert 1 <= len(operations) <= 3, proofs[law]
         assert {each["address"] for each in operations} <= {*urls}
         assert all(0 <= each["began"] <= each["ended"] for each in operations)
+        said = {each.get("message") for each in operations}
+        assert said == ({"not now"} if law == "unavailable" else {None})
     assert not [each for each in registry.subjects if each not in found.get("left", [])]
 
 
