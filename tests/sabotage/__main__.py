@@ -3,8 +3,8 @@
 Each patch of this folder breaks one guarantee of the code. They are applied one after another to a copy of
 the committed tree, and the checks that guarantees.toml names for it run until one fails that passes without
 the patch: tests, or simulated histories by the arguments of ``python -m``. A patch that none of them notices
-survives, and needs a test. Each outcome is written into the table of docs/sabotage.md at once, so a run that
-is interrupted loses none.
+survives, and needs a test. The outcomes are written into the table of docs/sabotage.md, a few at a time, so a
+run that is interrupted loses no others.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ from .outcomes import (
     stamp,
 )
 
+# Patches whose tests run without them together: most of the time of one is the start of pytest.
+TOGETHER = 10
 # A broken program may wait forever. The tests take a fraction of it, also on a busy machine.
 CHECK_S = 1800
 # A test without its parameters, which may hold spaces, or the arguments that repeat a simulated history.
@@ -57,17 +59,9 @@ class Trial:
     def __init__(self, copy: Path, commit: str) -> None:
         self._copy = copy
         self._at = stamp(commit)
-        # Whether tests and histories pass without a patch.
-        self._passing: dict[str, bool] = {}
 
     def outcome(self, sabotage: Sabotage) -> Outcome:
-        """Return which of a patch's checks fails with it and passes without it, or why none does."""
-        found = self._first_failure(sabotage)
-        if found.test and not self._passes(found.test):
-            return self._survived(f"{found.test} fails without the patch")
-        return found
-
-    def _first_failure(self, sabotage: Sabotage) -> Outcome:
+        """Return which of a patch's checks fails with it, or why none does."""
         cpu_s = 0.0
         for check in sabotage.checks:
             with self._patched(sabotage) as refused:
@@ -82,10 +76,17 @@ class Trial:
                 return Outcome(found[1] or f"{SIMULATION} {found[2]}", f"{cpu_s:.1f} s", self._at)
         return self._survived(f"{cpu_s:.1f} s of {' and '.join(sabotage.checks)}")
 
-    def _passes(self, check: str) -> bool:
-        if check not in self._passing:
-            self._passing[check] = not run(self._copy, check).status
-        return self._passing[check]
+    def without_patches(self, outcomes: dict[str, Outcome]) -> dict[str, Outcome]:
+        """Return outcomes in which only tests and histories count that pass without a patch."""
+        checks = sorted({each.test for each in outcomes.values() if each.test})
+        tests = [each for each in checks if not each.startswith(SIMULATION)]
+        if tests and not run(self._copy, *tests).status:
+            checks = [each for each in checks if each not in tests]
+        failing = {check for check in checks if run(self._copy, check).status}
+        return {
+            name: self._survived(f"{each.test} fails without the patch") if each.test in failing else each
+            for name, each in outcomes.items()
+        }
 
     def _survived(self, why: str, output: str = "") -> Outcome:
         print(output[-2000:], end="")
@@ -101,10 +102,11 @@ class Trial:
             git(self._copy, "checkout", "--quiet", ".").check_returncode()
 
 
-def run(copy: Path, check: str) -> Run:
-    """Run a check until it fails. Takes seconds, so compiled code of an earlier run is never newer."""
-    pytest = ["pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", check]
-    command = [sys.executable, "-m", *(check.split() if check.startswith(SIMULATION) else pytest)]
+def run(copy: Path, *checks: str) -> Run:
+    """Run tests until the first failure. Takes seconds, so compiled code of an earlier run is never newer."""
+    pytest = ["pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", *checks]
+    simulated = checks[0].startswith(SIMULATION)
+    command = [sys.executable, "-m", *(checks[0].split() if simulated else pytest)]
     env = {**os.environ, "COLUMNS": "500"}
     before = children_s()
     try:
@@ -182,16 +184,16 @@ def main(arguments: list[str]) -> int:
 
 
 def survivors_among(chosen: list[Sabotage], trial: Trial) -> Iterator[str]:
-    """Try patches, print and record each outcome; yield the names of those that nothing noticed."""
-    for number, each in enumerate(chosen, 1):
-        print(f"[{number}/{len(chosen)}] {each.name}: {each.guarantee}", flush=True)
-        outcome = trial.outcome(each)
-        record({each.name: outcome})
-        if outcome.test:
-            print(f"    noticed by {outcome.test} after {outcome.after}", flush=True)
-        else:
-            print(f"    SURVIVED: {outcome.after}", flush=True)
-            yield each.name
+    """Try patches, print and record the outcomes; yield the names of those that nothing noticed."""
+    for begin in range(0, len(chosen), TOGETHER):
+        outcomes: dict[str, Outcome] = {}
+        for number, each in enumerate(chosen[begin : begin + TOGETHER], begin + 1):
+            print(f"[{number}/{len(chosen)}] {each.name}: {each.guarantee}", flush=True)
+            outcome = outcomes[each.name] = trial.outcome(each)
+            print(f"    {outcome.after}: {outcome.test or 'NOTHING noticed'}", flush=True)
+        outcomes = trial.without_patches(outcomes)
+        record(outcomes)
+        yield from (name for name, each in outcomes.items() if not each.test)
 
 
 if __name__ == "__main__":
@@ -200,4 +202,4 @@ if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
     except KeyboardInterrupt:
-        sys.exit("interrupted; what was noticed so far is in the table")
+        sys.exit(f"interrupted; the table has all but the last patches, {TOGETHER} at most")

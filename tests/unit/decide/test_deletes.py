@@ -127,10 +127,13 @@ class TestVersion:
         small.delete("u", permanent=True)
         assert small.delete("r", 1, permanent=True) == 1
 
-    def test_a_reference_from_another_context_counts(self, small: SmallRegistry) -> None:
-        small.register("r", record("R"))
-        small.register(":.ctx:u", USES, references=[reference(":.:r")])
-        assert small.refusal(DeleteVersion("r", 1))[0] == 42206
+    @pytest.mark.parametrize(("used", "written"), [("r", ":.:r"), (":.ctx:r", "r"), (":.ctx:r", ":.ctx:r")])
+    def test_a_reference_of_a_context_counts_in_the_context_that_it_means(
+        self, small: SmallRegistry, used: str, written: str
+    ) -> None:
+        small.register(used, record("R"))
+        small.register(":.ctx:u", USES, references=[reference(written)])
+        assert small.refusal(DeleteVersion(used, 1))[0] == 42206
 
     def test_a_reference_to_itself_keeps_a_version_but_not_the_subject(self, small: SmallRegistry) -> None:
         small.level("s", "NONE")

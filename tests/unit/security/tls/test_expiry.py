@@ -58,6 +58,9 @@ def test_check_config_refuses_certificates_that_cannot_be_used(
 
 def test_every_file_has_a_gauge_of_its_first_certificate_to_expire(tmp_path: Path) -> None:
     given = flags(tmp_path, 10, Authority(days=20))
+    authorities = Path(given["tls_client_ca"])
+    later = Authority(days=400).write(tmp_path, "later")
+    authorities.write_bytes(later.read_bytes() + authorities.read_bytes())
     given |= {"kafka": "a:1", "peer_tls_certificate": given["tls_certificate"]}
     given |= {"peer_tls_key": given["tls_key"], "peer_tls_ca": given["tls_client_ca"]}
     gauges = ExpiryGauges(load(given).settings).samples()
