@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import sys
 import time
+import zipimport
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from zipimport import zipimporter
@@ -182,12 +183,16 @@ def shorten_pauses() -> None:
     """Spare a worker most of what PySpark does between two of its tasks, 0.15 s of CPU.
 
     PySpark lets all finders of modules read their archives again, which takes time before Python 3.13. Those
-    of Spark's own archives are dropped; Python makes them again when it needs them. PySpark also collects
-    garbage, for which it would go through all modules each time; what is there now stays.
+    of Spark's own archives are dropped, with what is known of the archives; Python makes them again, and
+    reads them, when a module is looked for there. PySpark also collects garbage, for which it would go
+    through all modules each time; what is there now, and is no garbage, stays.
     """
     own = getattr(pyspark.__loader__, "archive", "")
+    directories = getattr(zipimport, "_zip_directory_cache", {})
     for path, finder in [*sys.path_importer_cache.items()]:
         if isinstance(finder, zipimporter) and (finder.archive == own or finder.archive.endswith(".jar")):
-            del sys.path_importer_cache[path]
+            sys.path_importer_cache.pop(path, None)
+            directories.pop(finder.archive, None)
     if not gc.get_freeze_count():
+        gc.collect()
         gc.freeze()

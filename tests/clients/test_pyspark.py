@@ -451,6 +451,39 @@ def test_modules_that_a_user_ships_are_imported_in_any_task(
         assert len(rows(good, from_registry("value", registry.url, topic))) == 1
 
 
+REPLACED = """
+import gc, importlib, sys, weakref, zipfile
+from registrar.spark.schemas import shorten_pauses
+
+class Cycle:
+    def __init__(self):
+        self.itself = self
+
+def ship(*names):
+    with zipfile.ZipFile(sys.argv[1], "w") as made:
+        for name in names:
+            made.writestr(f"{name}.py", f"TEXT = {name!r}")
+
+ship("early")
+sys.path.append(sys.argv[1])
+gc.disable()
+garbage = weakref.ref(Cycle())
+assert importlib.import_module("early").TEXT == "early"
+shorten_pauses()
+assert garbage() is None, "garbage would stay for good"
+# Spark replaces files where spark.files.overwrite says so.
+ship("longer_than_before", "late")
+importlib.invalidate_caches()
+assert importlib.import_module("late").TEXT == "late"
+"""
+
+
+def test_workers_keep_no_garbage_and_read_archives_that_are_replaced(tmp_path: Path) -> None:
+    words = (sys.executable, "-c", REPLACED, str(tmp_path / "shipped.jar"))
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 class Counting(Registry):
     """A registry whose requests are counted."""
 
