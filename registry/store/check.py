@@ -1,6 +1,6 @@
 """Checks of a store's files in a child process (:mod:`registry.base.processes.lmdb_check`).
 
-    python -m registry.store.check FOLDER            report findings before the store serves
+    python -m registry.store.check FOLDER            report findings before the store serves, and its position
     python -m registry.store.check FOLDER standing   print its log, and its position there
     python -m registry.store.check FOLDER digest     verify the digest of all rows
 
@@ -17,13 +17,14 @@ import os
 import sys
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import lmdb
 
-from registry.base.processes.lmdb_check import is_short, look_inside, progress, read_only, report
+from registry.base.processes.lmdb_check import is_short, look_inside, progress, read_only, report, say
 from registry.domain.log_format.lineage import Lineage
 from registry.domain.rows import digest
 
@@ -41,7 +42,9 @@ _LAST_NICE = 19
 
 
 def look(path: Path) -> Iterator[str]:
-    """Yield the findings, in the child process."""
+    """Say where the store stands, and yield the findings, in the child process."""
+    with suppress(lmdb.Error, ValueError):
+        say(" ".join(map(str, standing(path))))
     return look_inside(path, layout.TABLES, lambda env: _look_inside(path, env))
 
 

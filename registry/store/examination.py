@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from registry.base.processes.lmdb_check import CannotExamine, ask, examine, read_only
+from registry.base.processes.lmdb_check import DATA, CannotExamine, Examination, ask, read_only
 from registry.domain.fold import former
 from registry.domain.log_format.lineage import Lineage
 
@@ -65,9 +65,10 @@ class Found(NamedTuple):
 
 def find(folder: Path) -> Found | None:
     """Return what the environment in ``folder`` is; ``None`` if it cannot be read."""
-    answer = ask("registry.store.check", str(folder), "standing")
-    if not answer:
-        return None
+    return _parse(ask("registry.store.check", str(folder), "standing") or "")
+
+
+def _parse(answer: str) -> Found | None:
     try:
         log, applied, at_end_ms, *lineage = answer.split()
         unpacked = Lineage.unpack(bytes.fromhex("".join(lineage)))
@@ -76,19 +77,69 @@ def find(folder: Path) -> Found | None:
         return None
 
 
-def peek(path: Path) -> StorePosition | None:
+class BegunExamination:
+    """The examination of an environment, begun while other things are imported and opened.
+
+    It counts as long as nobody has written to the environment since. Raises :class:`CannotExamine`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._mark = folder, _mark(folder)
+        self._examination: Examination | None = Examination("registry.store.check", folder)
+
+    def of(self, folder: Path) -> Examination | None:
+        """Return it if it is one of this folder, as that is now."""
+        if folder != self._folder:
+            return None
+        if self._examination is not None and _mark(folder) != self._mark:
+            self._examination.discard()
+            self._examination = None
+        return self._examination
+
+
+def _mark(folder: Path) -> tuple[int, int, int] | None:
+    try:
+        stat = (folder / DATA).stat()
+    except OSError:
+        return None
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+def begin(path: Path) -> BegunExamination | None:
+    """Begin to examine the store in folder ``path``; ``None`` if there is none, or that is not possible."""
+    current = read_current(path)
+    try:
+        return None if current is None else BegunExamination(path / current.name)
+    except CannotExamine:
+        return None
+
+
+def peek(path: Path, begun: BegunExamination | None = None) -> StorePosition | None:
     """Return the position of the store in folder ``path``; ``None`` if it cannot be read."""
     current = read_current(path)
-    found = find(path / current.name) if current else None
+    if current is None:
+        return None
+    folder = path / current.name
+    examination = None if begun is None else begun.of(folder)
+    found = find(folder) if examination is None else _find_in(examination)
     return None if found is None else found.position
 
 
-def why_not_used(folder: Path, log: AttachedLog, fold: int) -> Unusable | None:
+def _find_in(examination: Examination) -> Found | None:
+    try:
+        return _parse("".join(examination.facts()))
+    except CannotExamine:
+        return None
+
+
+def why_not_used(
+    folder: Path, log: AttachedLog, fold: int, begun: BegunExamination | None = None
+) -> Unusable | None:
     """Return why the environment in ``folder`` cannot follow ``log``; ``None`` if it can.
 
     Raises :class:`StoreError` if it cannot be examined.
     """
-    if damage := why_damaged(folder):
+    if damage := why_damaged(folder, begun):
         return Unusable(layout.DAMAGED, damage)
     meta = read_meta(folder)
     same_log = meta[layout.META_LOG].decode() == log.identity
@@ -107,13 +158,14 @@ def why_not_used(folder: Path, log: AttachedLog, fold: int) -> Unusable | None:
     return Unusable(layout.OUTDATED, f"The store {folder} must be rebuilt: {why}", servable)
 
 
-def why_damaged(folder: Path) -> str:
+def why_damaged(folder: Path, begun: BegunExamination | None = None) -> str:
     """Return in a sentence why the environment is damaged; empty if no damage was seen.
 
     Raises :class:`StoreError` if it cannot be examined.
     """
     try:
-        findings = _condemned_reason(folder) or "; ".join(examine("registry.store.check", folder))
+        examination = (begun and begun.of(folder)) or Examination("registry.store.check", folder)
+        findings = _condemned_reason(folder) or "; ".join(examination.findings())
     except CannotExamine as error:
         raise StoreError(str(error)) from error
     return f"The store {folder} is damaged: {findings}" if findings else ""

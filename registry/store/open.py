@@ -25,6 +25,7 @@ from . import layout
 from .create import NewStore, Origin
 from .examination import (
     AttachedLog,
+    BegunExamination,
     Divergence,
     Unusable,
     read_meta,
@@ -109,19 +110,20 @@ def open_store(
     load: Load | None = None,
     divergence: Divergence = lambda _: None,
     stale: Callable[[int], str] = lambda _: "",
+    begun: BegunExamination | None = None,
 ) -> tuple[Store, list[str]]:
     """Open the store in folder ``path`` for this log, which is attached; return it with messages.
 
     Another store is built next to the current one, and takes its place by :meth:`Store.complete`, if that is
     of another fold version, of another log or ahead of ``log_end``, if it was open when the machine crashed,
     holds records that the log has lost (``divergence``) or was away for too long (``stale``), or if ``load``
-    provides rows beyond it. A damaged one is set aside at once. Raises :class:`StoreError` if another process
-    has the folder open or it cannot be written.
+    provides rows beyond it. A damaged one is set aside at once. ``begun``: its examination, if there is one.
+    Raises :class:`StoreError` if another process has the folder open or it cannot be written.
     """
     log = AttachedLog(log_identity, log_end, divergence, stale)
     lock_fd = _lock(path)
     try:
-        return _open(path, log, map_bytes, fold, load, lock_fd)
+        return _open(path, log, map_bytes, fold, load, lock_fd, begun)
     except (OSError, lmdb.Error) as error:
         os.close(lock_fd)
         raise StoreError(f"the store in {path} cannot be opened: {error}") from error
@@ -130,7 +132,13 @@ def open_store(
         raise
 
 
-def open_kept(path: Path, *, map_bytes: int = layout.MAP_BYTES, fold: int = FOLD_VERSION) -> Store:
+def open_kept(
+    path: Path,
+    *,
+    map_bytes: int = layout.MAP_BYTES,
+    fold: int = FOLD_VERSION,
+    begun: BegunExamination | None = None,
+) -> Store:
     """Open the current store in folder ``path`` while its log is not known, to serve reads from it.
 
     Nothing is replaced, set aside or removed. A store of a former fold version is opened read-only. Raises
@@ -138,7 +146,7 @@ def open_kept(path: Path, *, map_bytes: int = layout.MAP_BYTES, fold: int = FOLD
     """
     lock_fd = _lock(path)
     try:
-        current = _servable(path, fold)
+        current = _servable(path, fold, begun)
         version = read_meta(path / current.name)[layout.META_FOLD]
         return HeldStore(path / current.name, map_bytes, lock_fd, read_only=version != b"%d" % fold)
     except (OSError, lmdb.Error) as error:
@@ -164,14 +172,20 @@ def _lock(path: Path) -> int:
 
 
 def _open(
-    path: Path, log: AttachedLog, map_bytes: int, fold: int, load: Load | None, lock_fd: int
+    path: Path,
+    log: AttachedLog,
+    map_bytes: int,
+    fold: int,
+    load: Load | None,
+    lock_fd: int,
+    begun: BegunExamination | None,
 ) -> tuple[Store, list[str]]:
     current, messages = read_current(path), list[str]()
     if current is None and any(folders.environments(path)):
         text = f"The file {layout.CURRENT} in {path} does not name the current store"
         messages.append(f"{text}. The rows are rebuilt from the log.")
     folders.tidy(path, log.identity, (current, read_current(path, NEXT)))
-    why = None if current is None else why_not_used(path / current.name, log, fold)
+    why = None if current is None else why_not_used(path / current.name, log, fold, begun)
     if current is not None and why is not None and why.aside == layout.DAMAGED:
         kept = folders.set_aside(path, current.name, why.aside)
         messages.append(f"{why.text}.{kept} The rows are rebuilt from the log.")
@@ -220,7 +234,7 @@ def _building(path: Path, current: Current | None, log: AttachedLog, fold: int) 
     return None
 
 
-def _servable(path: Path, fold: int) -> Current:
+def _servable(path: Path, fold: int, begun: BegunExamination | None) -> Current:
     """Return the current environment, or one that was set aside for it while the log was not yet read.
 
     Raises :class:`NotServable`.
@@ -229,7 +243,7 @@ def _servable(path: Path, fold: int) -> Current:
     if current is None:
         raise NotServable(f"There is no store in {path}")
     outdated = sorted(path.glob(f"{layout.PREFIX}*{layout.OUTDATED}"), reverse=True)
-    why = _why_kept_back(path / current.name, fold, in_doubt=bool(outdated))
+    why = _why_kept_back(path / current.name, fold, begun, in_doubt=bool(outdated))
     if not why:
         return current
     for folder in outdated:
@@ -242,8 +256,10 @@ def _servable(path: Path, fold: int) -> Current:
     raise NotServable(why)
 
 
-def _why_kept_back(folder: Path, fold: int, *, in_doubt: bool = False) -> str:
-    return why_damaged(folder) or why_not_served(folder, read_meta(folder), fold, in_doubt=in_doubt)
+def _why_kept_back(
+    folder: Path, fold: int, begun: BegunExamination | None = None, *, in_doubt: bool = False
+) -> str:
+    return why_damaged(folder, begun) or why_not_served(folder, read_meta(folder), fold, in_doubt=in_doubt)
 
 
 def _make(path: Path, log_identity: str, map_bytes: int, fold: int) -> Current:

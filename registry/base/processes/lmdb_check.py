@@ -4,7 +4,8 @@ LMDB maps its file and keeps no checksums of its pages: reading a truncated or o
 an error but kills the process. So files are examined in a short-lived child process first, and a crash of the
 child is a finding like any other.
 
-The child prints a line for each finding (``F``) and for its progress (``P``), and ends with ``E``.
+The child prints a line for each finding (``F``), for its progress (``P``) and for what else it says of the
+files (``S``), and ends with ``E``.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from lmdb import verify
 DATA = "data.mdb"
 # The structure of every page is verified at the start in files up to this size, at about 60 µs a page.
 STRUCTURE_BYTES_MAX = 8 << 20
+# The most that an examination takes, in seconds.
+EXAMINED_S = 120.0
 
 _CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE}
 
@@ -30,25 +33,67 @@ class CannotExamine(Exception):
     """The examination itself failed, which says nothing about the files."""
 
 
-def examine(module: str, path: Path, timeout_s: float = 120.0) -> list[str]:
-    """Run ``python -m module path`` and return its findings; none means that no damage was seen."""
-    command, environment = _command(module, str(path))
-    try:
-        child = subprocess.run(  # noqa: S603 (our own module and a path from the settings)
-            command, capture_output=True, timeout=timeout_s, env=environment, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise CannotExamine(f"{path} could not be examined: {error}") from error
-    lines = child.stdout.decode(errors="replace").splitlines()
-    findings = [line[2:] for line in lines if line.startswith("F ")]
-    if -child.returncode in _CRASHES:
-        last = next((line[2:] for line in reversed(lines) if line.startswith("P ")), "its first page")
-        name = signal.Signals(-child.returncode).name
-        return [*findings, f"reading its pages fails ({name}) after {last}"]
-    if child.returncode or not lines or lines[-1] != "E":
-        said = child.stderr.decode(errors="replace")[-2000:].strip()
-        raise CannotExamine(f"{path} could not be examined: {said or f'exit code {child.returncode}'}")
-    return findings
+class Examination:
+    """A run of ``python -m module path``, which begins at once: who asks for its result waits for that.
+
+    Raises :class:`CannotExamine`.
+    """
+
+    def __init__(self, module: str, path: Path) -> None:
+        command, environment = _command(module, str(path))
+        self._path = path
+        self._output: tuple[list[str], str] | None = None
+        try:
+            self._child = subprocess.Popen(  # noqa: S603 (our own module and a path from the settings)
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+            )
+        except OSError as error:
+            raise CannotExamine(f"{path} could not be examined: {error}") from error
+
+    def _wait(self, timeout_s: float) -> tuple[list[str], str]:
+        if self._output is None:
+            try:
+                out, errors = self._child.communicate(timeout=timeout_s)
+            except subprocess.TimeoutExpired as error:
+                self._child.kill()
+                self._child.communicate()
+                raise CannotExamine(f"{self._path} could not be examined: {error}") from error
+            said = errors.decode(errors="replace")[-2000:].strip()
+            self._output = out.decode(errors="replace").splitlines(), said
+        return self._output
+
+    def discard(self) -> None:
+        """End it, because its result is not wanted."""
+        self._child.kill()
+        self._child.communicate()
+
+    def facts(self, timeout_s: float = EXAMINED_S) -> list[str]:
+        """Return what the child has said by :func:`say`."""
+        return _with_mark("S ", self._wait(timeout_s)[0])
+
+    def findings(self, timeout_s: float = EXAMINED_S) -> list[str]:
+        """Return the findings; none means that no damage was seen."""
+        lines, said = self._wait(timeout_s)
+        code, findings = self._child.returncode, _with_mark("F ", lines)
+        if -code in _CRASHES:
+            last = next(reversed(_with_mark("P ", lines)), "its first page")
+            return [*findings, f"reading its pages fails ({signal.Signals(-code).name}) after {last}"]
+        if code or not lines or lines[-1] != "E":
+            raise CannotExamine(f"{self._path} could not be examined: {said or f'exit code {code}'}")
+        return findings
+
+
+def _with_mark(mark: str, lines: list[str]) -> list[str]:
+    return [line[len(mark) :] for line in lines if line.startswith(mark)]
+
+
+def examine(module: str, path: Path) -> list[str]:
+    """Run ``python -m module path`` and return its findings, see :class:`Examination`."""
+    return Examination(module, path).findings()
 
 
 def ask(module: str, *arguments: str) -> str | None:
@@ -69,6 +114,11 @@ def _command(module: str, *arguments: str) -> tuple[list[str], dict[str, str]]:
 def progress(text: str) -> None:
     """Print, in the child, what it has read so far, in case it crashes next."""
     os.write(1, b"P %s\n" % text.encode())
+
+
+def say(text: str) -> None:
+    """Print, in the child, something about files that may be in order."""
+    os.write(1, b"S %s\n" % text.encode())
 
 
 def report(look: Callable[[Path], Iterator[str]]) -> None:

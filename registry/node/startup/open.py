@@ -23,7 +23,8 @@ from registry.domain.queries.sensitive_metadata import has_encoded
 from registry.encoder import node_cipher
 from registry.log.contract import Log, LogError
 from registry.log.embedded.log import EmbeddedLog
-from registry.store.examination import peek
+from registry.store.examination import BegunExamination, peek
+from registry.store.examination import begin as begin_examination
 from registry.store.lmdb import Store
 from registry.store.open import Load, known_log, open_store
 from snapshots.format.files import BadLocation
@@ -114,20 +115,22 @@ _log = logging.getLogger(__name__)
 def begin(settings: Settings) -> Opening:
     """Start opening log and store in a thread."""
     starting = StartProgress()
+    # Before this process imports what it needs for the log: the examination takes as long as that.
+    begun = begin_examination(settings.data / "store")
     thread = ThreadPoolExecutor(1, "open")
-    opened = thread.submit(_open, settings, starting)
+    opened = thread.submit(_open, settings, starting, begun)
     thread.shutdown(wait=False)
     return Opening(opened, starting)
 
 
-def _open(settings: Settings, starting: StartProgress) -> Opened:
+def _open(settings: Settings, starting: StartProgress, begun: BegunExamination | None) -> Opened:
     began = time.monotonic()
     load = LoadIfBehind(settings, starting)
     with load.start_early():
         if settings.kafka:
-            log, store = _open_on_kafka(settings, starting, load.loader)
+            log, store = _open_on_kafka(settings, starting, load.loader, begun)
         else:
-            log, store = _open_embedded(settings, load.loader)
+            log, store = _open_embedded(settings, load.loader, begun)
         try:
             starting.cipher = open_encoder(settings, store)
         except BaseException:
@@ -139,10 +142,12 @@ def _open(settings: Settings, starting: StartProgress) -> Opened:
     return log, store
 
 
-def _open_on_kafka(settings: Settings, starting: StartProgress, loader: Loader) -> Opened:
+def _open_on_kafka(
+    settings: Settings, starting: StartProgress, loader: Loader, begun: BegunExamination | None
+) -> Opened:
     from .open_kafka import open_on_kafka  # noqa: PLC0415 (a standalone node needs no client for Kafka)
 
-    return open_on_kafka(settings, starting, loader)
+    return open_on_kafka(settings, starting, loader, begun)
 
 
 def open_encoder(settings: Settings, store: Store) -> NodeCipher | None:
@@ -165,7 +170,7 @@ def _what_is_left(store_path: Path) -> str:
     return "" if found is None else f"The store next to it holds the rows up to offset {found.applied}."
 
 
-def _open_embedded(settings: Settings, loader: Loader) -> Opened:
+def _open_embedded(settings: Settings, loader: Loader, begun: BegunExamination | None) -> Opened:
     store_path = settings.data / "store"
     known = known_log(store_path)
     if known is not None and "/" in known:
@@ -186,7 +191,7 @@ def _open_embedded(settings: Settings, loader: Loader) -> Opened:
             _log.warning("the store was built from another log than the existing one")
         store, messages = open_store(
             store_path, log.identity, log.end(), divergence=log.divergence,
-            map_bytes=settings.store_map_bytes, load=loader(log),
+            map_bytes=settings.store_map_bytes, load=loader(log), begun=begun,
         )  # fmt: skip
     except BaseException:
         log.close()

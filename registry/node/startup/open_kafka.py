@@ -23,7 +23,7 @@ from registry.log.kafka.topic import TopicMissing
 from registry.node.replication.log_match import Known, LogMatcher
 from registry.node.replication.read_barrier import StaleStore
 from registry.node.replication.reconnecting_log import ReconnectingLog
-from registry.store.examination import StorePosition, peek
+from registry.store.examination import BegunExamination, StorePosition, peek
 from registry.store.layout import META_FOLD, META_LOG
 from registry.store.lmdb import Store
 from registry.store.open import Load, NotServable, known_log, open_kept, open_store
@@ -40,11 +40,12 @@ _log = logging.getLogger(__name__)
 
 
 def open_on_kafka(
-    settings: Settings, starting: StartProgress, loader: Loader
+    settings: Settings, starting: StartProgress, loader: Loader, begun: BegunExamination | None
 ) -> tuple[ReconnectingLog, Store]:
     """Open log and store; the log may still be disconnected. Raises the errors of the log and the store.
 
     ``starting`` receives the reason for waiting; ``loader`` returns the function that loads a snapshot.
+    ``begun``: the examination of the store.
     """
     if settings.fencing == "off":
         _log.warning(
@@ -55,8 +56,8 @@ def open_on_kafka(
         _log.warning("kafka_security_protocol = SASL_PLAINTEXT sends the password in the clear")
     known = known_log(settings.data / "store")
     if known is None:
-        return _with_store(settings, loader, _waited_for(settings, starting))
-    return _with_a_store_kept(settings, starting, loader, known)
+        return _with_store(settings, loader, _waited_for(settings, starting), begun)
+    return _with_a_store_kept(settings, starting, loader, known, begun)
 
 
 def _waited_for(settings: Settings, starting: StartProgress) -> KafkaLog:
@@ -85,17 +86,21 @@ def _waited_for(settings: Settings, starting: StartProgress) -> KafkaLog:
 
 
 def _with_a_store_kept(
-    settings: Settings, starting: StartProgress, loader: Loader, identity: str
+    settings: Settings,
+    starting: StartProgress,
+    loader: Loader,
+    identity: str,
+    begun: BegunExamination | None,
 ) -> tuple[ReconnectingLog, Store]:
     """Open the store's log; without it, serve the store, or wait for the log if that cannot be served."""
-    position, kept = peek(settings.data / "store"), ""
+    path, kept = settings.data / "store", ""
     while True:
         try:
-            log = _own_log(settings, identity, position)
+            log = _own_log(settings, identity, lambda: peek(path, begun))
         except (Unreachable, ForeignLog) as error:
             if not kept:
                 try:
-                    store = open_kept(settings.data / "store", map_bytes=settings.store_map_bytes)
+                    store = open_kept(path, map_bytes=settings.store_map_bytes, begun=begun)
                 except NotServable as reason:
                     kept = f"{reason}. It is kept, and nothing is served until its log is attached"
                 else:
@@ -107,20 +112,20 @@ def _with_a_store_kept(
             time.sleep(_RETRY_S)
         else:
             starting.waiting = ""
-            return _with_store(settings, loader, log)
+            return _with_store(settings, loader, log, begun)
 
 
-def _own_log(settings: Settings, identity: str, position: StorePosition | None) -> KafkaLog:
+def _own_log(settings: Settings, identity: str, position: Callable[[], StorePosition | None]) -> KafkaLog:
     """Open the log and check that the store can follow it or be rebuilt from it.
 
-    ``position`` is the store's, or ``None`` if it cannot be read. Raises :class:`Unreachable`, and
+    ``position`` returns the store's, or ``None`` if it cannot be read. Raises :class:`Unreachable`, and
     :class:`ForeignLog` if it is not the store's.
     """
     with announced_if_slow(f"waiting for Kafka at {settings.kafka}, at most {TRY_S:g} s", _log.warning):
         log = _open_log(settings, make=False)
     # Of a store that cannot be read, only the identity of its log is known.
-    known = Known(identity, *(position or StorePosition(0, now_ms(), NOTHING)))
     try:
+        known = Known(identity, *(position() or StorePosition(0, now_ms(), NOTHING)))
         _matcher(settings, lambda: known)(log)
     except StaleStore as error:
         _log.warning("%s", error)
@@ -130,7 +135,9 @@ def _own_log(settings: Settings, identity: str, position: StorePosition | None) 
     return log
 
 
-def _with_store(settings: Settings, loader: Loader, log: KafkaLog) -> tuple[ReconnectingLog, Store]:
+def _with_store(
+    settings: Settings, loader: Loader, log: KafkaLog, begun: BegunExamination | None
+) -> tuple[ReconnectingLog, Store]:
     """Open the store for ``log``, to which it was compared, and return both."""
 
     def stale(at_end_ms: int) -> str:
@@ -139,7 +146,7 @@ def _with_store(settings: Settings, loader: Loader, log: KafkaLog) -> tuple[Reco
     try:
         store, messages = open_store(
             settings.data / "store", log.identity, log.end(), divergence=log.divergence, stale=stale,
-            map_bytes=settings.store_map_bytes, load=loader(log),
+            map_bytes=settings.store_map_bytes, load=loader(log), begun=begun,
         )  # fmt: skip
     except BaseException:
         log.close()

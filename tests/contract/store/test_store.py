@@ -20,7 +20,7 @@ from registry.domain.rows import digest
 from registry.domain.rows.memory_views import DictView, OverlayView
 from registry.domain.rows.view import Change, View, scan, scan_back
 from registry.store import folder, layout
-from registry.store.examination import peek
+from registry.store.examination import begin, peek
 from registry.store.folder import remove_rebuilt
 from registry.store.layout import DamagedStore, StoreError, StoreMissing
 from registry.store.lmdb import Store
@@ -671,3 +671,50 @@ def test_a_killed_node_leaves_what_it_committed(tmp_path: Path, child: Child) ->
     assert (store.applied, store.path.name) == (3, "store-1")
     assert store.verify_step() or store.verify_step()
     store.close()
+
+
+# Opens a kept store as a node on Kafka does, and prints how many processes that started.
+OPEN_AS_A_NODE = """
+import sys
+from pathlib import Path
+from registry.store.examination import begin, peek
+from registry.store.open import open_store
+started, path = [], Path(sys.argv[1])
+sys.addaudithook(lambda event, _: started.append(event) if event == "subprocess.Popen" else None)
+begun = begin(path)
+assert peek(path, begun).applied == 7
+store, messages = open_store(path, "a-log", 1000, map_bytes=64 << 20, fold=1, begun=begun)
+assert (store.applied, messages) == (7, [])
+print(len(started))
+"""
+
+
+def test_a_node_has_its_store_examined_once(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    store.commit([(b"a", b"1")], 7)
+    store.close()
+    _, environment = module_command("registry")
+    done = subprocess.run(
+        [sys.executable, "-c", OPEN_AS_A_NODE, str(tmp_path / "store")],
+        capture_output=True, text=True, check=False, env=environment,
+    )  # fmt: skip
+    assert done.stdout == "1\n", done.stderr
+
+
+def test_what_happens_to_a_store_after_its_examination_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    begun = None
+    for applied in range(1, 4):
+        store = opened(tmp_path)
+        store.commit([(b"a", b"1")], applied)
+        store.close()
+        position = peek(path, begun)
+        assert position is not None
+        assert position.applied == applied
+        begun = begin(path)
+        assert peek(path, begun) == position
+    file = store.path / "data.mdb"
+    file.write_bytes(b"\0" * file.stat().st_size)
+    again, messages = open_store(path, LOG, 1000, map_bytes=MAP, fold=1, begun=begun)
+    again.close()
+    assert "is damaged" in messages[0]
