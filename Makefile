@@ -310,9 +310,9 @@ $(UI)/node_modules/.stamp: $(UI)/package.json $(UI)/package-lock.json | node-and
 $(UI)/static/vendor.js: $(UI)/node_modules/.stamp $(wildcard $(UI)/bundle/*)
 	@node $(UI)/bundle/build.mjs
 
-# The docs as a website, in site/.
+# The docs as a website, in site/. MkDocs would warn of its next major version, which pyproject.toml excludes.
 site: $(VENV)/dev.stamp
-	$(BIN)/python -m mkdocs --quiet build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs --quiet build --strict
 
 # The files of .github against their schemas and the rules of this project; and with actionlint, where Go can build it.
 workflows: $(VENV)/dev.stamp
