@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -21,6 +22,7 @@ from deploy.local.node import Node
 from deploy.local.process import free_port
 from tests.support.certificates import Authority, replace
 from tests.support.running import PATIENT, ROOT, until
+from tests.support.threads import in_threads
 
 RENEWED_S = 60.0
 # Of a client between two requests: more of them in the same time would show nothing else.
@@ -101,15 +103,8 @@ def forwarded(url: str) -> Iterator[list[str]]:
                 if answer.status_code != httpx.codes.OK:
                     failures.append(answer.text)
 
-    threads = [threading.Thread(target=write, args=(name,)) for name in ("a", "b")]
-    for thread in threads:
-        thread.start()
-    try:
+    with in_threads(stop, *(partial(write, name) for name in ("a", "b"))):
         yield failures
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
 
 
 @pytest.fixture(scope="module")

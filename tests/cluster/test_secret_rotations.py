@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -26,6 +27,7 @@ from tests.process.webhooks.test_delivery import signed_by
 from tests.support.certificates import replace
 from tests.support.receiver import Receiver
 from tests.support.running import PATIENT, until
+from tests.support.threads import in_threads
 
 pytestmark = pytest.mark.long
 
@@ -105,15 +107,8 @@ def writing(nodes: list[Node]) -> Iterator[list[str]]:
                     if answer.status_code != 200 or read.json().get("metadata") != METADATA:
                         failures.append(f"{answer.text} {read.text}")
 
-    threads = [threading.Thread(target=write, args=(name,)) for name in ("a", "b")]
-    for thread in threads:
-        thread.start()
-    try:
+    with in_threads(stop, *(partial(write, name) for name in ("a", "b"))):
         yield failures
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
 
 
 # A node that still has the former secret sees the keyset change, and logins are refused for a moment.

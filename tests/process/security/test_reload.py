@@ -8,6 +8,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -16,6 +17,7 @@ import httpx
 from registry.security.watched_file import CHECK_EVERY_S
 from tests.support.certificates import Authority, replace
 from tests.support.running import PATIENT, Registry, free_port, until
+from tests.support.threads import in_threads
 
 # Of the password "secret", with parameters that make it fast.
 SECRET = "$argon2id$v=19$m=16,t=1,p=1$c2FsdHNhbHQ$apN7z2gpbX5hR28gblEBdA"
@@ -129,15 +131,8 @@ def load(user: User) -> Iterator[list[object]]:
         client.close()
 
     kinds = itertools.product((False, True), repeat=2)
-    threads = [threading.Thread(target=ask, args=kind) for kind in kinds]
-    for thread in threads:
-        thread.start()
-    try:
+    with in_threads(stop, *(partial(ask, *kind) for kind in kinds)):
         yield failures
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
 
 
 def test_files_are_replaced_under_load_without_a_failed_request(tmp_path: Path) -> None:

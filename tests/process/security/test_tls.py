@@ -13,6 +13,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ import pytest
 from tests.process.test_lifecycle import children
 from tests.support.certificates import DAY, Authority, replace
 from tests.support.running import Registry, free_port, until
+from tests.support.threads import in_threads
 
 PATH = "/subjects/tls-value/versions"
 SCHEMA = rb'"schema":"\"string\""'
@@ -193,15 +195,8 @@ def load(site: Site) -> Iterator[list[object]]:
                 connection.close()  # it connects again by itself
         connection.close()
 
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    try:
+    with in_threads(stop, *(partial(ask, number) for number in range(4))):
         yield failures
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
 
 
 @pytest.mark.logs_errors("holds no valid certificates")
