@@ -68,7 +68,7 @@ help:
 	@echo 'make test-ages [AGES="2.8.2 3.9.1"]                      tests of the log and of faults on older Kafka brokers'
 	@echo 'make lint                                                ruff, mypy, and eslint and tsc for the console'
 	@echo 'make coverage [TESTS="tests/unit" | GROUP="computing clusters"]  which branches the tests take'
-	@echo 'make sabotage [ARGS="id-granted-twice"]                   break guarantees one by one: which test notices?'
+	@echo 'make sabotage [ARGS=--outdated]                          break guarantees one by one: which test notices?'
 	@echo 'make simulate [MINUTES=60]                               random faults in a simulated cluster'
 	@echo 'make workflows                                           check .github/workflows'
 	@echo 'make pyspark-archive                                     registrar.spark as one file, in dist/'
