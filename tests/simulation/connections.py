@@ -57,6 +57,8 @@ class SimulatedConnection:
 
     # Nothing is left to abort when it is closed.
     _protocol = None
+    # No login is renewed.
+    is_ready = True
 
     def __init__(
         self, network: Network, broker: Broker | None, loop: asyncio.AbstractEventLoop, timeout_s: float
@@ -92,7 +94,7 @@ class SimulatedConnection:
         return self._open
 
     async def ready(self) -> None:
-        """Do nothing: no login is renewed."""
+        """Do nothing: it is ready."""
 
     def send(self, request: Any) -> Awaitable[Any]:
         answer: asyncio.Future[Any] = self._loop.create_future()

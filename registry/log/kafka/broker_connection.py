@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import struct
 import time
 from collections.abc import Awaitable, Sequence
 from functools import lru_cache, partial
@@ -28,6 +29,8 @@ from .tokens import TokenSource, check_signer, sign_token
 _RENEW_PART = 0.8
 # Time between two looks for the token with which to log in again.
 _LOOK_S = 0.1
+# A request's size, API, version, number and the length of the client's id.
+_HEAD, _SIZE_BYTES = struct.Struct(">ihhih"), 4
 _LOGIN_REQUESTS = (ApiVersionRequest, SaslHandShakeRequest, SaslAuthenticateRequest)
 # Errors of a peer that accepts a connection and closes it before it answers.
 HANGS_UP = (KafkaConnectionError, ConnectionResetError, BrokenPipeError, EOFError, ssl.SSLError)
@@ -91,6 +94,7 @@ class BrokerConnection(AIOKafkaConnection):  # type: ignore[misc] # aiokafka has
             sasl_oauth_token_provider=login.tokens,
         )
         self._login = login
+        self._client = client_id.encode()
         self._logging_in = asyncio.Lock()
         self._offered: Sequence[str] = ()
         self._bearer: _Bearer | None = None
@@ -112,30 +116,53 @@ class BrokerConnection(AIOKafkaConnection):  # type: ignore[misc] # aiokafka has
             await self._raise_refused(error)
             raise
 
+    @property
+    def is_ready(self) -> bool:
+        """True if requests can be sent without logging in again."""
+        return bool(self._loop.time() < self._renew_at)
+
     async def ready(self) -> None:
         """Wait until requests can be sent: log in again if that is due. Raises as :meth:`connect`."""
-        if self._loop.time() >= self._renew_at:
+        if not self.is_ready:
             async with self._logging_in:
-                if self._loop.time() >= self._renew_at:
+                if not self.is_ready:
                     await self._log_in_again()
 
     def send(self, request: Any, expect_response: bool = True) -> Any:
         """Send a request and return an awaitable for the answer."""
         if isinstance(request, _LOGIN_REQUESTS):
             return self._answered_login(super().send(request, expect_response))
-        if self._loop.time() >= self._renew_at:
+        if not self.is_ready:
             return self._send_when_ready(request, expect_response)
-        sent = super().send(request, expect_response)
-        return sent if self._proven else self._first_answer(sent)
+        if self._proven and expect_response:
+            return self._send_at_once(request)
+        return self._first_answer(request, expect_response)
+
+    def _send_at_once(self, request: Any) -> asyncio.Future[Any]:
+        """Do what aiokafka does, without a coroutine and objects for the header."""
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        if self._writer is None:
+            answer.set_exception(KafkaConnectionError(f"the connection to {self.host}:{self.port} is closed"))
+            return answer
+        prepared, number, client = request.prepare(self._versions), self._next_correlation_id(), self._client
+        tail = client + b"\0" if prepared.FLEXIBLE_VERSION else client  # no tags
+        message = tail + prepared.encode()
+        key, version = prepared.API_KEY, prepared.API_VERSION
+        head = _HEAD.pack(_HEAD.size - _SIZE_BYTES + len(message), key, version, number, len(client))
+        self._writer.write(head + message)
+        self._requests.append((number, prepared, answer))
+        timer = self._loop.call_later(self._request_timeout, _time_out, answer)
+        answer.add_done_callback(lambda _: timer.cancel())
+        return answer
 
     async def _send_when_ready(self, request: Any, expect_response: bool) -> Any:
         await self.ready()
         return await super().send(request, expect_response)
 
-    async def _first_answer(self, answering: Awaitable[Any]) -> Any:
+    async def _first_answer(self, request: Any, expect_response: bool) -> Any:
         """Return the first answer. A listener that wants a login hangs up instead."""
         try:
-            answer = await answering
+            answer = await super().send(request, expect_response)
         except HANGS_UP as error:
             await self._raise_refused(error)
             raise
@@ -202,6 +229,11 @@ class BrokerConnection(AIOKafkaConnection):  # type: ignore[misc] # aiokafka has
                 return LoginRefused(text, final=False)
         advice = f"it hangs up on {security.security_protocol}: see kafka_security_protocol, if that persists"
         return LoginRefused(f"{_plain(error)} ({advice})", final=False)
+
+
+def _time_out(answer: asyncio.Future[Any]) -> None:
+    if not answer.done():
+        answer.set_exception(TimeoutError())
 
 
 class _Bearer:

@@ -11,7 +11,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
-from enum import Enum
+from enum import StrEnum
 from typing import Any, TypeVar
 
 from aiokafka.conn import collect_hosts
@@ -69,7 +69,7 @@ _DEAD_S = 6.0
 _CLOSE_S = 1.0
 
 
-class Purpose(Enum):
+class Purpose(StrEnum):
     """The kind of requests that a connection carries."""
 
     FETCH = "fetch"
@@ -134,17 +134,20 @@ class Connections:
         ``open_count``: send nothing if the connection has been opened again since then.
         """
         key, sent = (host, port, purpose), False
+        until = asyncio.get_running_loop().time() + timeout_s
         try:
-            async with asyncio.timeout(timeout_s):
-                connection = await self._connect(key)
-                if request is None:
-                    return None
-                if open_count is not None and open_count != self._open_count[key]:
-                    raise NoAnswer(f"{host}:{port}: the connection was opened again", sent=False)
-                answer = asyncio.ensure_future(_answer(connection, request))
-                answer.add_done_callback(lambda answer: self._close_failed(key, connection, answer))
-                sent = True
-                return await asyncio.shield(answer)
+            connection = self._open.get(key)
+            if connection is None or not (connection.connected() and connection.is_ready):
+                async with asyncio.timeout_at(until):
+                    connection = await self._connect(key)
+            if request is None:
+                return None
+            if open_count is not None and open_count != self._open_count[key]:
+                raise NoAnswer(f"{host}:{port}: the connection was opened again", sent=False)
+            sent = True
+            answer = asyncio.ensure_future(connection.send(request))
+            answer.add_done_callback(lambda answer: self._close_failed(key, connection, answer))
+            return await _until(until, answer)
         except (IncompatibleBrokerVersion, NotImplementedError) as error:
             text = f"the Kafka broker {host}:{port} is too old or too new (2.8 is the oldest): {error}"
             raise LogError(text) from error
@@ -219,9 +222,13 @@ class Connections:
             await asyncio.wait(self._closing, timeout=_CLOSE_S)
 
 
-async def _answer(connection: Any, request: Any) -> Any:
-    """Send in the step that begins to wait, so a task that is cancelled before has sent nothing."""
-    return await connection.send(request)
+async def _until(deadline: float, answer: asyncio.Future[T]) -> T:
+    """Return the answer. One that is late may still come: unlike ``timeout``, this does not cancel it."""
+    left_s = max(0.0, deadline - asyncio.get_running_loop().time())
+    answered, _ = await asyncio.wait((answer,), timeout=left_s)
+    if not answered:
+        raise TimeoutError
+    return answer.result()
 
 
 def _plain(error: BaseException) -> str:

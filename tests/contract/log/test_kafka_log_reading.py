@@ -55,7 +55,10 @@ def produced(servers: str, topic: str, *values: bytes, **settings: str | int) ->
     assert producer.flush(30) == 0
 
 
-def test_a_log_that_is_closed_while_a_request_is_being_sent_logs_no_error(kafka: Broker) -> None:
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_log_that_is_closed_while_a_request_is_being_sent_logs_no_error(
+    kafka: Broker, is_first: bool
+) -> None:
     errors: list[dict[str, Any]] = []
 
     async def close_while_sending() -> None:
@@ -64,6 +67,8 @@ def test_a_log_that_is_closed_while_a_request_is_being_sent_logs_no_error(kafka:
         connections = Connections(login_with(Security()))
         address = ("127.0.0.1", kafka.port, Purpose.QUERY)
         await connections.open(*address)
+        if not is_first:
+            await connections.send(*address, requests.Metadata("any"), 30.0)
         sending = asyncio.ensure_future(connections.send(*address, requests.Metadata("any"), 30.0))
         tasks: set[asyncio.Task[Any]] = set()
 
@@ -74,7 +79,9 @@ def test_a_log_that_is_closed_while_a_request_is_being_sent_logs_no_error(kafka:
 
         loop.call_soon(cancel)
         await asyncio.wait({sending})
-        assert len(tasks) == 3, "the call, the wait for the answer, and the reader of the connection"
+        # The call and the reader of the connection; who waits for the first answer explains a listener that
+        # hangs up.
+        assert len(tasks) == 2 + is_first
         await asyncio.gather(*tasks, return_exceptions=True)
         await connections.close()
 
