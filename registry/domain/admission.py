@@ -33,21 +33,22 @@ def size_of(
 ) -> int:
     """Return roughly how much memory a command takes; at least as much as its text has bytes in UTF-8."""
     size = 0
-    rest: list[Any] = [command, checked, condition]
-    while rest:
-        value = rest.pop()
+    found: list[Any] = [command, checked, condition]
+    for value in found:  # which grows
         if value is None:
             continue
         size += _VALUE_BYTES
+        if value is False or value is True:  # as most members are
+            continue
         if isinstance(value, str):
             size += len(value) if value.isascii() else 4 * len(value)
         elif isinstance(value, msgspec.Struct):
-            rest += msgspec.structs.astuple(value)
+            found += msgspec.structs.astuple(value)
         elif isinstance(value, dict):
-            rest += value
-            rest += value.values()
-        elif isinstance(value, list | frozenset):
-            rest += value
+            found += value
+            found += value.values()
+        elif isinstance(value, (list, frozenset)):
+            found += value
     return size
 
 
