@@ -28,6 +28,9 @@ _TURN_S = 0.02
 # read and otherwise: a step costs it and the brokers the same for one record as for many.
 _COLLECT_FOR_FEED_S, _COLLECT_S = 0.05, 0.2
 _NUDGED_LATELY_S = 1.0
+# After a step that requests have waited for: the next fetch, which the client of such a request needs only
+# for its next one, would compete with the answer for the interpreter.
+_ANSWER_S = 0.0005
 _STUCK_S = 10.0
 # A log that does not answer for this long is an error; before, it is only a warning.
 _ERROR_AFTER_S = 5.0
@@ -178,8 +181,8 @@ class FollowLoop:
                         self._log_progress()
                 if resting and not went and not self._stopping.is_set():
                     self._nudged.wait(_WAIT_S)
-                elif went and self._may_collect():
-                    self._nudged.wait(_COLLECT_FOR_FEED_S if self._feed_is_read() else _COLLECT_S)
+                elif went and self._is_at_end():
+                    self._nudged.wait(self._pause_s())
                 self._look()
             except (DamagedStore, StaleStore, DamagedLog):
                 raise
@@ -208,12 +211,17 @@ class FollowLoop:
         self._nudged_at = time.monotonic()
         self._nudged.set()
 
-    def _may_collect(self) -> bool:
-        """Return true if no request has recently waited for new records, and none are known."""
+    def _is_at_end(self) -> bool:
+        """Return true if another node writes and no new records are known."""
         if self._staleness is None or not self.started or self.lazy or self._stopping.is_set():
             return False
-        lately = time.monotonic() - self._nudged_at < _NUDGED_LATELY_S
-        return not lately and self._store.applied >= self._log.end()
+        return self._store.applied >= self._log.end()
+
+    def _pause_s(self) -> float:
+        """Return for how long no request is likely to wait for new records."""
+        if time.monotonic() - self._nudged_at < _NUDGED_LATELY_S:
+            return _ANSWER_S
+        return _COLLECT_FOR_FEED_S if self._feed_is_read() else _COLLECT_S
 
     def _look(self) -> None:
         """Query the log periodically, and record when the store was at its end."""

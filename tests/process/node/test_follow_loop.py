@@ -113,15 +113,14 @@ def test_an_only_writer_stops_at_once_even_after_it_was_nudged(
 
 
 class Noticed(threading.Event):
-    """Records when the thread lets records accumulate."""
+    """Records for how long the thread wants to wait, unless it is nudged."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.seconds, self.collecting = seconds, threading.Event()
+        self.waits: list[float | None] = []
 
     def wait(self, timeout: float | None = None) -> bool:
-        if timeout == self.seconds:
-            self.collecting.set()
+        self.waits.append(timeout)
         return super().wait(timeout)
 
 
@@ -140,17 +139,18 @@ def test_records_that_nobody_waits_for_are_taken_together_and_at_once_when_someb
         caught_up=there.set, advanced=lambda: went.put(store.applied), staleness=staleness,
         feed_is_read=lambda: feed_is_read,
     )  # fmt: skip
-    node._nudged = nudged = Noticed(3600.0)
+    node._nudged = nudged = Noticed()
     thread = threading.Thread(target=node.run, daemon=True)
     thread.start()
     assert there.wait(30)
     log.append([Entry(records.NOOP_KEY, None)])
     assert went.get(timeout=30) == 1
-    assert nudged.collecting.wait(30)
+    until(lambda: nudged.waits == [3600.0], 30, "records to be let accumulate")
     for _ in range(3):
         log.append([Entry(records.NOOP_KEY, None)])
     node.nudge()
     assert went.get(timeout=30) == 4
+    until(lambda: nudged.waits[1:] == [loop._ANSWER_S], 30, "the answer to go out before the next fetch")
     log.append([Entry(records.NOOP_KEY, None)])
     assert went.get(timeout=30) == 5, "who waited lately does not wait for others"
     node.stop()
