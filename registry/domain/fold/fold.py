@@ -87,15 +87,19 @@ def apply_all(
     records: Iterable[Record],
     changes: dict[bytes, bytes | None],
     parsed: PlainRecords | None = None,
+    *,
+    may_have_quarantine: bool | None = None,
 ) -> set[bytes]:
     """Apply ``records`` one by one and add to ``changes``, which ``view`` must show on top of earlier rows.
 
     Return the keys of changes that may have had a row before; all others are puts of new keys. ``parsed``
-    receives the contents of those plain versions that are parsed.
+    receives the contents of those plain versions that are parsed. ``may_have_quarantine``: as
+    :func:`has_quarantine` says of the view, if the caller knows that.
     """
     known: set[bytes] = set()
     # Usually nothing is quarantined; then there is no need to look for a quarantine row of each key.
-    may_have_quarantine = next(scan(view, QUARANTINE), None) is not None
+    if may_have_quarantine is None:
+        may_have_quarantine = has_quarantine(view)
     for record in records:
         each = _first_rows(view, record, parsed, may_have_quarantine=may_have_quarantine)
         if each is None:
@@ -105,6 +109,11 @@ def apply_all(
             may_have_quarantine = may_have_quarantine or any(key.startswith(QUARANTINE) for key in keys)
         changes.update(each)
     return known
+
+
+def has_quarantine(view: View) -> bool:
+    """Return true if the view has quarantine rows."""
+    return next(scan(view, QUARANTINE), None) is not None
 
 
 def _first_rows(

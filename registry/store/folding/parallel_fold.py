@@ -20,9 +20,10 @@ from typing import IO, NamedTuple, cast
 import msgspec
 
 from registry.base.processes.child_process import module_command, receive, send
-from registry.domain.fold.fold import apply_all
+from registry.domain.fold.fold import apply_all, has_quarantine
 from registry.domain.log_format.lineage import Lineage
 from registry.domain.log_format.records import Record
+from registry.domain.rows.layout import QUARANTINE
 from registry.domain.rows.memory_views import OverlayView
 from registry.domain.rows.view import Change
 from registry.log.contract import Fetched
@@ -59,6 +60,15 @@ class Folded(NamedTuple):
 _encode = msgspec.msgpack.Encoder().encode
 _decode_batch = msgspec.msgpack.Decoder(Batch).decode
 _decode_folded = msgspec.msgpack.Decoder(Folded).decode
+
+
+class Pending(NamedTuple):
+    """A batch that was folded, and may not be committed yet."""
+
+    next: int
+    changes: Changes
+    # True if it may have left quarantine rows.
+    quarantined: bool
 
 
 class FoldingProcess:
@@ -134,7 +144,7 @@ class FoldingProcess:
 def fold_batches(path: Path, batches: IO[bytes], answers: IO[bytes]) -> None:
     """Fold batches over the store at ``path`` until ``batches`` ends: the main loop of the second process."""
     store = StoreReader(path)
-    pending: deque[tuple[int, Changes]] = deque()
+    pending: deque[Pending] = deque()
     answer: bytes | None = None
     while (batch := receive(batches)) is not None:
         if answer is not None:
@@ -143,18 +153,20 @@ def fold_batches(path: Path, batches: IO[bytes], answers: IO[bytes]) -> None:
     store.close()
 
 
-def _fold(store: StoreReader, batch: Batch, pending: deque[tuple[int, Changes]]) -> Folded:
+def _fold(store: StoreReader, batch: Batch, pending: deque[Pending]) -> Folded:
     changes: Changes = {}
     with store.view() as view:
         committed = view.applied()
-        while pending and pending[0][0] <= committed:
+        while pending and pending[0].next <= committed:
             pending.popleft()
         seen = OverlayView(view)
-        for _, earlier in pending:
-            seen.changes.update(earlier)
+        for earlier in pending:
+            seen.changes.update(earlier.changes)
         overlay = OverlayView(seen if pending else view, changes)
-        known = apply_all(overlay, batch.records, changes)
-    pending.append((batch.next, changes))
+        # Looking for quarantine rows among pending changes would put all of them in order.
+        quarantined = any(earlier.quarantined for earlier in pending) or has_quarantine(view)
+        known = apply_all(overlay, batch.records, changes, may_have_quarantine=quarantined)
+    pending.append(Pending(batch.next, changes, any(key.startswith(QUARANTINE) for key in known)))
     return Folded(*split_new(changes, known), batch.next)
 
 
