@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,6 +43,22 @@ def test_a_command_is_as_large_as_its_texts_wherever_they_are(command: Command) 
 
 def test_an_ordinary_command_is_not_large() -> None:
     assert not is_large(size_of(Register("subject", "x" * (LARGE_BYTES // 2))))
+
+
+def test_what_a_registration_takes_is_known_after_few_questions() -> None:
+    command, asked = Register("subject", "{}", "AVRO", canonical=True), 0
+
+    def count(frame: FrameType, event: str, function: object) -> None:
+        nonlocal asked
+        asked += event == "c_call" and function is isinstance
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        size_of(command)
+    finally:
+        sys.setprofile(before)
+    assert asked <= 16, "34 if each flag is asked what it is"
 
 
 def test_large_commands_leave_room_for_small_ones() -> None:
