@@ -166,6 +166,10 @@ def test_what_was_meant_to_be_a_setting_is_refused(variable: str, hint: str) -> 
             "https://a.example,http://b.example:3000",
         ),
         ("cors_origins", "*", "*"),
+        ("allowed_hosts", "registry.example, 10.0.0.1 ,[::1]", "registry.example,10.0.0.1,[::1]"),
+        ("allowed_hosts", "*", "*"),
+        ("trusted_proxies", "10.1.2.3/8, ::1", "10.0.0.0/8,::1/128"),
+        ("webhooks_allow", "10.0.0.0/8, *.svc.local,hooks.example", "10.0.0.0/8,*.svc.local,hooks.example"),
     ],
 )
 def test_values_that_are_allowed(name: str, word: object, value: object) -> None:
@@ -206,6 +210,15 @@ def test_values_that_are_allowed(name: str, word: object, value: object) -> None
         *[("topic", word) for word in ("", ".", "..", "a b", "x" * 250)],
         *[("election", word) for word in ("", "raft")],
         *[("cors_origins", word) for word in ("a.example", "https://a.example/page", ",")],
+        *[("allowed_hosts", word) for word in ("registry.example:80", "a b", "a,,b", "http://a", 7)],
+        *[("trusted_proxies", word) for word in ("10.0.0.0/33", "proxy.example", "10.0.0.1,", 7)],
+        *[("webhooks_allow", word) for word in ("10.0.0.0/33", "10.0.0", "*", "a/b", "a,,b", 7)],
+        *[
+            ("console_oidc_issuer", word)
+            for word in ("i/token", "ftp://i", "https://u:p@i", "https://i/#a", 7)
+        ],
+        *[("jwt_jwks", word) for word in (" ", "https://", "https://u:p@i/keys", "https://i/a b", "a\0b", 7)],
+        *[("kafka_sasl_oauthbearer_extensions", word) for word in ("a", "a=1,", "auth=1", "a1=1", "a=ß", 7)],
         *[("peer_secret", word) for word in ("fifteen letters", "***", "sixteen letters!\nfifteen letters")],
         ("peer_secret", "\n".join(["sixteen letters!"] * 3)),
         *[("cluster_id", word) for word in ("", "a b", "a\n", "x" * 256)],

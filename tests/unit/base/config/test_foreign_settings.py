@@ -15,6 +15,14 @@ from registry.base.config.loading import Loaded, SettingsError, load, table
 
 BROKER = "kafkastore.bootstrap.servers=127.0.0.1:9092\n"
 SECRET = "hunter2-of-the-brokers"
+# The settings that any properties file gives.
+FILE = ("kafka", "listeners")
+LOGIN = (
+    "kafkastore.security.protocol=SASL_PLAINTEXT\nkafkastore.bootstrap.servers=SASL_PLAINTEXT://a:1\n"
+    "kafkastore.sasl.mechanism={}\nkafkastore.sasl.jaas.config={}\n"
+)
+KERBEROS = "com.sun.security.auth.module.Krb5LoginModule required"
+TOKENS = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
 
 
 @pytest.fixture
@@ -33,9 +41,8 @@ def problems(file: Path, text: str, **environment: str) -> str:
     return str(caught.value)
 
 
-def changed(found: Loaded) -> dict[str, object]:
-    """Return the settings that were given, except those that any properties file gives."""
-    always = ("kafka", "listeners")
+def changed(found: Loaded, *always: str) -> dict[str, object]:
+    """Return the settings that were given, except those that are always given."""
     return {
         name: getattr(found.settings, name)
         for name, origin in found.origins.items()
@@ -91,7 +98,7 @@ def test_a_properties_file_is_read_as_java_reads_it(file: Path) -> None:
     ],
 )
 def test_settings_become_ours(file: Path, text: str, ours: dict[str, object]) -> None:
-    assert changed(loaded(file, text)) == ours
+    assert changed(loaded(file, text), *FILE) == ours
 
 
 def test_a_secured_kafka_is_translated(file: Path, tmp_path: Path) -> None:
@@ -112,6 +119,49 @@ def test_a_secured_kafka_is_translated(file: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("mechanism", "entry", "ours"),
+    [
+        ("GSSAPI", f'{KERBEROS} useTicketCache=true serviceName="brokers";',
+         {"kerberos_service_name": "brokers"}),
+        ("GSSAPI", f"{KERBEROS} useTicketCache=true;", {}),
+        ("AWS_MSK_IAM", "software.amazon.msk.auth.iam.IAMLoginModule required;", {}),
+        (
+            "OAUTHBEARER",
+            f'{TOKENS} clientId=registry clientSecret="{SECRET}" scope="a b" '
+            'extension_pool="p" extension_lkc=1;',
+            {
+                "oauthbearer_client_id": "registry", "oauthbearer_client_secret": SECRET,
+                "oauthbearer_scope": "a b", "oauthbearer_extensions": "pool=p,lkc=1",
+                "oauthbearer_token_endpoint_url": "https://i/token",
+            },
+        ),
+    ],
+)  # fmt: skip
+def test_logins_of_each_mechanism_are_translated(
+    file: Path, mechanism: str, entry: str, ours: dict[str, str]
+) -> None:
+    text = LOGIN.format(mechanism, entry)
+    if mechanism == "OAUTHBEARER":
+        text += "kafkastore.sasl.oauthbearer.token.endpoint.url=https://i/token\n"
+    found = changed(loaded(file, text), *FILE, "kafka_security_protocol", "kafka_sasl_mechanism")
+    assert found == {f"kafka_sasl_{name}": value for name, value in ours.items()}
+
+
+def test_the_certificate_for_kafka_is_taken_from_pem(file: Path, tmp_path: Path) -> None:
+    pem = tmp_path / "client.pem"
+    pem.write_text("-----BEGIN PRIVATE KEY-----\n")
+    text = (
+        "kafkastore.security.protocol=SSL\nkafkastore.bootstrap.servers=SSL://a:1\n"
+        f"kafkastore.ssl.keystore.location={pem}\nkafkastore.ssl.keystore.password=of-the-store\n"
+    )
+    found = loaded(file, text).settings
+    assert {found.kafka_ssl_certificate_location, found.kafka_ssl_key_location} == {str(pem)}
+    assert found.kafka_ssl_key_password == "of-the-store"
+    found = loaded(file, text + "kafkastore.ssl.key.password=of-the-key\n").settings
+    assert found.kafka_ssl_key_password == "of-the-key"
+
+
+@pytest.mark.parametrize(
     ("text", "says"),
     [
         ("authentication.method=BASIC", "set users"),
@@ -128,15 +178,24 @@ def test_a_secured_kafka_is_translated(file: Path, tmp_path: Path) -> None:
         ("listener.name.https.ssl.keystore.location=x", "listener.name.NAME"),
         ("listeners=EXTERNAL://0.0.0.0:1", "listener.protocol.map"),
         ("kafkagroup.session.timeout.ms=soon", "milliseconds"),
+        (LOGIN.format("GSSAPI", f'{KERBEROS} keyTab="/keytab";'), "KRB5_CLIENT_KTNAME"),
+        (LOGIN.format("PLAIN", "org.example.Login required;"), "the login module org.example.Login"),
+        (LOGIN.format("PLAIN", "username=u password=p"), "is not a JAAS entry"),
+        (
+            "listeners=https://0.0.0.0:8085\nssl.keystore.location={p12}\nssl.keystore.password=x\n"
+            "ssl.key.password=y",
+            "a password of its own",
+        ),
         ("mode.mutability=perhaps", "mode_mutability"),
     ],
 )
 def test_what_cannot_be_given_in_the_same_way_is_refused(
     file: Path, tmp_path: Path, text: str, says: str
 ) -> None:
-    jks = tmp_path / "store.jks"
+    jks, p12 = tmp_path / "store.jks", tmp_path / "store.p12"
     jks.write_bytes(b"\xfe\xed\xfe\xed\0\0\0\2")
-    told = problems(file, text.format(jks=jks))
+    p12.write_bytes(b"\x30\x82\x01\x01")
+    told = problems(file, text.format(jks=jks, p12=p12))
     assert says in told
     assert str(file) in told
 
@@ -231,6 +290,94 @@ def test_what_kubernetes_makes_of_services_is_no_setting() -> None:
     found = load(environment=environment)
     assert found.warnings == ()
     assert set(found.origins.values()) == {"default"}
+
+
+@pytest.mark.parametrize(
+    ("given", "ours"),
+    [
+        ({"HOST": "::", "PORT": "8085"}, {"listeners": "http://[::]:8085"}),
+        ({"PORT": "8085"}, {"listeners": "http://127.0.0.1:8085"}),
+        (
+            {"ADVERTISED_HOSTNAME": "::1", "ADVERTISED_PROTOCOL": "https", "ADVERTISED_PORT": "443"},
+            {"advertise": "https://[::1]:443"},
+        ),
+        ({"ADVERTISED_PORT": "443"}, {}),
+        (
+            {"SESSION_TIMEOUT_MS": "12500", "LOG_LEVEL": "CRITICAL"},
+            {"session_timeout_s": 12.5, "log_level": "error"},
+        ),
+        # Settings of TLS and SASL do not count while they are not used, as in Karapace.
+        ({"SSL_CAFILE": "/none", "SSL_CHECK_HOSTNAME": "false"}, {}),
+        ({"SASL_PLAIN_USERNAME": "u", "SASL_OAUTH_TOKEN_PROVIDER_CLASS": "Provider"}, {}),
+        (
+            {"SECURITY_PROTOCOL": "SSL", "SSL_CHECK_HOSTNAME": "false", "SASL_MECHANISM": "PLAIN"},
+            {"kafka_security_protocol": "SSL", "kafka_ssl_endpoint_identification_algorithm": ""},
+        ),
+        (
+            {"SASL_OAUTHBEARER_JWKS_ENDPOINT_URL": "https://i/keys", "SASL_OAUTHBEARER_METHOD_ROLES": "x"},
+            {},
+        ),
+        (
+            {
+                "SASL_OAUTHBEARER_AUTHORIZATION_ENABLED": "true",
+                "SASL_OAUTHBEARER_JWKS_ENDPOINT_URL": "https://i/keys",
+                "SASL_OAUTHBEARER_EXPECTED_ISSUER": "https://i",
+                "SASL_OAUTHBEARER_EXPECTED_AUDIENCE": "registry",
+                "SASL_OAUTHBEARER_ROLES_CLAIM_PATH": "realm.roles",
+            },
+            {
+                "jwt_jwks": "https://i/keys", "jwt_issuer": "https://i", "jwt_audience": "registry",
+                "jwt_groups_claim": "realm.roles",
+            },
+        ),
+    ],
+)  # fmt: skip
+def test_settings_of_karapace_become_ours(given: dict[str, str], ours: dict[str, object]) -> None:
+    assert changed(of_karapace(given), "kafka") == ours
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"SASL_OAUTHBEARER_AUTHORIZATION_ENABLED": "true"}, "set jwt_jwks"),
+        (
+            {
+                "SASL_OAUTHBEARER_AUTHORIZATION_ENABLED": "true",
+                "SASL_OAUTHBEARER_JWKS_ENDPOINT_URL": "https://i/keys",
+                "SASL_OAUTHBEARER_METHOD_ROLES": '{"GET": ["reader"]}',
+            },
+            "set rules",
+        ),
+        (
+            {"SECURITY_PROTOCOL": "SASL_PLAINTEXT", "SASL_OAUTH_TOKEN_PROVIDER_CLASS": "Provider"},
+            "kafka_sasl_oauthbearer_token_endpoint_url",
+        ),
+        ({"SSL_CRLFILE": "/crl.pem"}, "revoked certificates"),
+        ({"SESSION_TIMEOUT_MS": "soon"}, "milliseconds"),
+        ({"SERVER_TLS_CLIENT_AUTH": "perhaps"}, "tls_client_auth"),
+    ],
+)
+def test_what_karapace_has_and_we_have_not_is_refused(given: dict[str, str], says: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        of_karapace(given)
+    assert says in str(caught.value)
+    assert all(f"KARAPACE_{name}" in str(caught.value) for name in [*given][-1:])
+
+
+def of_karapace(given: dict[str, str]) -> Loaded:
+    given = {"BOOTSTRAP_URI": "kafka:9092", **given}
+    return load(environment={f"KARAPACE_{name}": value for name, value in given.items()})
+
+
+def test_the_authorities_of_client_certificates_count_where_karapace_asks_for_certificates(
+    tmp_path: Path,
+) -> None:
+    pem = tmp_path / "store.pem"
+    pem.write_text("-----BEGIN PRIVATE KEY-----\n")
+    given = {f"SERVER_TLS_{name}FILE": str(pem) for name in ("CERT", "KEY", "CA")}
+    found = of_karapace(given | {"SERVER_TLS_CLIENT_AUTH": "optional"}).settings
+    assert (found.tls_client_auth, found.tls_client_ca) == ("wanted", str(pem))
+    assert of_karapace(given).settings.tls_client_ca == ""
 
 
 def test_the_environment_of_karapace_becomes_ours(tmp_path: Path) -> None:
