@@ -164,7 +164,7 @@ def boot_id() -> bytes:
 
 
 def lacks_room(folder: Path) -> bool:
-    """Return true if the disk is nearly full, so that writing to a map may end the process."""
+    """Return true if the disk is nearly full."""
     try:
         return shutil.disk_usage(folder).free < DISK_BYTES_MIN
     except OSError:

@@ -9,8 +9,8 @@ Rules:
 * The map has its maximum size from the beginning; the file is sparse.
 * A store that is far behind its log is written through a writable map, so commits change pages in place.
   Otherwise LMDB keeps copies of them, 50 MB for thousands of new rows, and writes each by a call of its own,
-  half of a commit's time. But a full disk ends a process that writes to a map: so this takes free space, and
-  lasts only until the log was read up to its end.
+  half of a commit's time. But a full disk ends a process that writes to a map: so the room for a commit is
+  taken on the disk before it begins, and the map lasts only until the log was read up to its end.
 """
 
 from __future__ import annotations
@@ -38,12 +38,14 @@ from . import id_counts, layout
 from .counts import CountIndex
 from .id_counts import IdCountIndex
 from .indexes import Adopt, Commit, Digest, HistoryIndex, Index, LineageIndex, Revision, new_revision, prepare
-from .layout import BLOCK, DamagedStore, State, StoreError, lacks_room
+from .layout import BLOCK, DamagedStore, State, StoreError
 from .views import StoreView
 
 # How long a commit waits for views to end, so that the environment can be opened again.
 _VIEWS_END_S = 0.5
 _LOOK_S = 0.001
+# More than the new pages of any commit, which has a few thousand records.
+_COMMIT_BYTES = 128 << 20
 
 
 class StoreStat(NamedTuple):
@@ -83,7 +85,8 @@ class Store:
         self._closed = False
         self._far_behind = far_behind
         # True while commits write through the map. Elsewhere than on Linux, the file may not be sparse.
-        self.is_mapped = far_behind and not read_only and sys.platform == "linux" and not lacks_room(path)
+        self.is_mapped = far_behind and not read_only and sys.platform == "linux"
+        self._taken_bytes = 0  # of the file, for which there is room on the disk
         try:
             self._open()
             with self._env.begin(self._meta) as txn:
@@ -137,17 +140,38 @@ class Store:
 
     def _cut_file(self) -> None:
         """End the file after its last page: a writable map makes it as long as the map, though sparse."""
-        size = (self._env.info()["last_pgno"] + 1) * self._env.stat()["psize"]
+        size = self._bytes_used()
         with suppress(OSError):
             if (self.path / DATA).stat().st_size > size:
                 os.truncate(self.path / DATA, size)
+
+    def _bytes_used(self) -> int:
+        used: int = (self._env.info()["last_pgno"] + 1) * self._env.stat()["psize"]
+        return used
+
+    def _takes_room(self) -> bool:
+        """Take room on the disk for the pages of the next commits; return false if there is none.
+
+        Room for two is taken, so that there is some for one that cannot leave the map yet.
+        """
+        used = self._bytes_used()
+        if self._taken_bytes >= min(used + _COMMIT_BYTES, self._map_bytes):
+            return True
+        end = min(used + 2 * _COMMIT_BYTES, self._map_bytes)
+        try:
+            with (self.path / DATA).open("r+b", buffering=0) as file:
+                os.posix_fallocate(file.fileno(), used, end - used)
+        except OSError:
+            return False
+        self._taken_bytes = end
+        return True
 
     def _leave_map_if_over(self) -> None:
         """Write as usual from now on, if much is no longer to come or the disk may soon be full.
 
         The caller holds ``_writing``. If a view lasts, a later call will do that.
         """
-        if not self.is_mapped or (self._far_behind and not lacks_room(self.path)):
+        if not self.is_mapped or (self._far_behind and self._takes_room()):
             return
         with self._opening:
             end = time.monotonic() + _VIEWS_END_S
@@ -386,8 +410,8 @@ class Store:
         with self._opening:
             with self._env.begin(self._rows) as txn:
                 rows = txn.stat(self._rows)["entries"]
-            info, page_bytes = self._env.info(), self._env.stat()["psize"]
-        return StoreStat(rows, (info["last_pgno"] + 1) * page_bytes, info["map_size"], info["num_readers"])
+            info, used = self._env.info(), self._bytes_used()
+        return StoreStat(rows, used, info["map_size"], info["num_readers"])
 
     def sync(self) -> None:
         """Write all committed pages to disk."""

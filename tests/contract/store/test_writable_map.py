@@ -112,7 +112,7 @@ def test_a_store_that_is_closed_far_behind_leaves_a_file_of_its_own_length(tmp_p
 
 def test_a_disk_that_fills_up_ends_the_map_and_not_the_process(tmp_path: Path) -> None:
     with Disk(tmp_path / "disk") as disk:
-        store = opened(disk.place)
+        store, _ = open_store(disk.place / "store", "a-log", FAR_BEHIND, map_bytes=1 << 30)
         store.commit(rows(), 1)
         assert store.is_mapped
         disk.fill()
