@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from registry.base.processes.lmdb_check import DATA, CannotExamine, Examination, ask, read_only
 from registry.domain.fold import former
@@ -80,7 +80,8 @@ def _parse(answer: str) -> Found | None:
 class BegunExamination:
     """The examination of an environment, begun while other things are imported and opened.
 
-    It counts as long as nobody has written to the environment since. Raises :class:`CannotExamine`.
+    It counts as long as nobody has written to the environment since, and ends with its ``with`` block. Raises
+    :class:`CannotExamine`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -92,9 +93,19 @@ class BegunExamination:
         if folder != self._folder:
             return None
         if self._examination is not None and _mark(folder) != self._mark:
+            self._discard()
+        return self._examination
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._discard()
+
+    def _discard(self) -> None:
+        if self._examination is not None:
             self._examination.discard()
             self._examination = None
-        return self._examination
 
 
 def _mark(folder: Path) -> tuple[int, int, int] | None:
@@ -164,8 +175,10 @@ def why_damaged(folder: Path, begun: BegunExamination | None = None) -> str:
     Raises :class:`StoreError` if it cannot be examined.
     """
     try:
-        examination = (begun and begun.of(folder)) or Examination("registry.store.check", folder)
-        findings = _condemned_reason(folder) or "; ".join(examination.findings())
+        findings = _condemned_reason(folder)
+        if not findings:
+            examination = (begun and begun.of(folder)) or Examination("registry.store.check", folder)
+            findings = "; ".join(examination.findings())
     except CannotExamine as error:
         raise StoreError(str(error)) from error
     return f"The store {folder} is damaged: {findings}" if findings else ""

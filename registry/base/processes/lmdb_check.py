@@ -67,9 +67,11 @@ class Examination:
         return self._output
 
     def discard(self) -> None:
-        """End it, because its result is not wanted."""
-        self._child.kill()
-        self._child.communicate()
+        """End it, because its result is not wanted; a no-op if it is known."""
+        if self._output is None:
+            self._child.kill()
+            self._child.communicate()
+            self._output = [], ""
 
     def facts(self, timeout_s: float = EXAMINED_S) -> list[str]:
         """Return what the child has said by :func:`say`."""

@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -126,7 +126,7 @@ def begin(settings: Settings) -> Opening:
 def _open(settings: Settings, starting: StartProgress, begun: BegunExamination | None) -> Opened:
     began = time.monotonic()
     load = LoadIfBehind(settings, starting)
-    with load.start_early():
+    with load.start_early(), nullcontext() if begun is None else begun:
         if settings.kafka:
             log, store = _open_on_kafka(settings, starting, load.loader, begun)
         else:
