@@ -171,7 +171,7 @@ class Store:
 
         The caller holds ``_writing``. If a view lasts, a later call will do that.
         """
-        if not self.is_mapped or (self._far_behind and self._takes_room()):
+        if self._far_behind and self._takes_room():
             return
         with self._opening:
             end = time.monotonic() + _VIEWS_END_S
@@ -263,7 +263,8 @@ class Store:
             self._is_complete = True
         with self._writing:
             self._far_behind = False
-            self._leave_map_if_over()
+            if self.is_mapped:
+                self._leave_map_if_over()
 
     @property
     def loaded_from(self) -> str:
@@ -318,7 +319,8 @@ class Store:
         if self.read_only:
             raise StoreError(f"the store in {self.path} is of a former release: its rows are only read")
         with self._writing:
-            self._leave_map_if_over()
+            if self.is_mapped:
+                self._leave_map_if_over()
             try:
                 with self._env.begin(self._rows, write=True) as txn, txn.cursor() as cursor:
                     if new and cursor.putmulti(new, overwrite=False)[1] != len(new):
@@ -391,7 +393,8 @@ class Store:
     def _write(self, change: Callable[[lmdb.Transaction[bytes]], Adopt | None], table: Any = None) -> None:
         """Change indexes or other meta rows, in a transaction over ``meta`` or another table."""
         with self._writing:
-            self._leave_map_if_over()
+            if self.is_mapped:
+                self._leave_map_if_over()
             try:
                 with self._env.begin(table or self._meta, write=True) as txn:
                     adopt = change(txn)

@@ -45,7 +45,7 @@ class Station:
     ) -> None:
         self.name = path.name
         self.log = log
-        self.store, _ = open_store(path, log.identity, 1 << 62, map_bytes=MAP)
+        self.store, _ = open_store(path, log.identity, 10_000, map_bytes=MAP)
         memory = DedupCache(self.store.applied) if remembers else None
         self.follower = Follower(log, self.store, memory=memory, history=history)
         self.now = 0.0
