@@ -944,7 +944,6 @@ def test_messages_of_other_formats_are_read_one_by_one(
     }
 
 
-@pytest.mark.long
 def test_check_decode_reads_a_topic_with_the_schema_in_a_file(
     spark: SparkSession, kafka: Broker, registry: Served, tmp_path: Path
 ) -> None:
