@@ -411,6 +411,8 @@ MODULES_MAX += 2
 MODULES_MAX += 3
 # The rows of the index of words.
 MODULES_MAX += 1
+# How the file of a store is written, apart from what is written.
+MODULES_MAX += 1
 
 
 def test_a_thought_does_not_cross_many_modules() -> None:

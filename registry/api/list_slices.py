@@ -239,8 +239,8 @@ class _Walk:
         else:
             self._left -= 1
             self.complete = not self._left
-        self._behind = left = self._skip.left
-        passed = self._begin.skip - left + self._listing.limit - self._left  # as self._passed_count
+        self._behind = self._skip.left
+        passed = self._passed_count
         if self.complete or not passed % STEP:
             self._learned.append((passed, self._listing.mark(item)))
 

@@ -168,7 +168,7 @@ class IndexFiller:
         except Exception as error:
             # An error with the index must not end a node that serves the rows.
             if not self._stopping.is_set():
-                _log.exception("unexpected error while the index of the search is filled")
+                _log.exception("unexpected error while the index of words is filled")
             self._fail(repr(error))
 
     def _fail(self, problem: str) -> None:
@@ -180,7 +180,7 @@ class IndexFiller:
     def _report(self, problem: str) -> None:
         """Remember why the index is not filled; log it if it is another reason than before."""
         if problem and problem != self.problem:
-            _log.warning("the index of the search is not complete: %s", problem)
+            _log.warning("the index of words is not complete: %s", problem)
         self.problem = problem
         self._retry_s = self._retry_s if problem else _RETRY_S
 
@@ -245,7 +245,7 @@ class IndexFiller:
         return f"{self._store.path.name} {self._log.identity}"
 
     def _begin(self, applied: int) -> None:
-        _log.info("the index of the search is being built")
+        _log.info("the index of words is being built")
         self._announced = self._clock()
         self._index.reset()
         self.progress = Progress(self._rows_name(), applied)
@@ -298,10 +298,10 @@ class IndexFiller:
     def _announce(self) -> None:
         now = self.progress
         if now.is_built:
-            _log.info("the index of the search is complete: %d subjects", now.done)
+            _log.info("the index of words is complete: %d subjects", now.done)
         elif self._clock() - self._announced >= _REPORT_S:
             self._announced = self._clock()
-            _log.info("the index of the search is being built: %d of %d subjects", now.done, now.subjects)
+            _log.info("the index of words is being built: %d of %d subjects", now.done, now.subjects)
 
     def _next_owners(self, offset: int, applied: int) -> tuple[int, set[bytes]]:
         """Return the packed subjects of the next records, and the offset after these."""

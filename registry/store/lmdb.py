@@ -7,18 +7,12 @@ Rules:
 * Commits are not synced: the log is the truth, and the page cache survives a kill. It does not survive a
   crash of the machine, so a store that was not closed before a reboot is rebuilt (:mod:`.open`).
 * The map has its maximum size from the beginning; the file is sparse.
-* A store that is far behind its log is written through a writable map, so commits change pages in place.
-  Otherwise LMDB keeps copies of them, 50 MB for thousands of new rows, and writes each by a call of its own,
-  half of a commit's time. But a full disk ends a process that writes to a map: so the room for a commit is
-  taken on the disk before it begins, and the map lasts only until the log was read up to its end.
+* A store that is far behind its log is written through its map (:mod:`.environment`).
 """
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
 from operator import itemgetter
@@ -27,7 +21,6 @@ from typing import Any, NamedTuple
 
 import lmdb
 
-from registry.base.processes.lmdb_check import DATA
 from registry.domain.history.entries import Slice
 from registry.domain.log_format.lineage import NOTHING, Lineage, Mismatch
 from registry.domain.rows.layout import CLEAR, VERSION
@@ -36,16 +29,11 @@ from registry.domain.rows.view import Change, complete_from, gap_below
 
 from . import id_counts, layout
 from .counts import CountIndex
+from .environment import MAY_BE_MAPPED, Environment, bytes_used, views_have_ended
 from .id_counts import IdCountIndex
 from .indexes import Adopt, Commit, Digest, HistoryIndex, Index, LineageIndex, Revision, new_revision, prepare
 from .layout import BLOCK, DamagedStore, State, StoreError
 from .views import StoreView
-
-# How long a commit waits for views to end, so that the environment can be opened again.
-_VIEWS_END_S = 0.5
-_LOOK_S = 0.001
-# More than the new pages of any commit, which has a few thousand records.
-_COMMIT_BYTES = 128 << 20
 
 
 class StoreStat(NamedTuple):
@@ -76,7 +64,9 @@ class Store:
     ) -> None:
         self.path = path
         self.read_only = read_only
-        self._map_bytes, self._block = map_bytes, block
+        # What little is written to a read-only one must not depend on its being closed.
+        self._environment = Environment(path, map_bytes, synced=read_only)
+        self._block = block
         # True while readers may serve the rows of another store, whose place this one takes when complete.
         self.former_served = False
         self._writing = threading.Lock()
@@ -84,9 +74,8 @@ class Store:
         self._opening = threading.Lock()
         self._closed = False
         self._far_behind = far_behind
-        # True while commits write through the map. Elsewhere than on Linux, the file may not be sparse.
-        self.is_mapped = far_behind and not read_only and sys.platform == "linux"
-        self._taken_bytes = 0  # of the file, for which there is room on the disk
+        # True while commits write through the map.
+        self.is_mapped = False
         try:
             self._open()
             with self._env.begin(self._meta) as txn:
@@ -99,18 +88,20 @@ class Store:
                     txn.put(layout.META_REVISION, new_revision())
                 # From here on a crash of the machine is detected, whichever pages reached the disk.
                 self._env.sync(True)
+                if far_behind and MAY_BE_MAPPED and self._environment.takes_room(self._env):
+                    self._open_again(mapped=True)
         except (lmdb.Error, ValueError) as error:
             raise StoreError(f"the store in {path} cannot be opened: {error}") from error
 
     def _open(self) -> None:
         """Open the environment, and the indexes as its last commit left them."""
         try:
-            self._env = self._environment()
+            self._env = self._environment.open(mapped=self.is_mapped)
         except lmdb.Error:
             if not self.is_mapped:
                 raise
             self.is_mapped = False  # Some filesystems, or limits of a file's size, allow no such map.
-            self._env = self._environment()
+            self._env = self._environment.open()
         self._rows = self._env.open_db(layout.ROWS, create=False)
         self._meta = self._env.open_db(layout.META, create=False)
         # Stores of older releases have no history.
@@ -128,61 +119,24 @@ class Store:
             self._digest, self._lineage, Revision(), self._kept_history, self._counts, self._id_counts,
         )  # fmt: skip
         if not (self.is_mapped or self.read_only):
-            self._cut_file()
+            self._environment.cut(self._env)
 
-    def _environment(self) -> lmdb.Environment:
-        return lmdb.open(
-            str(self.path), map_size=self._map_bytes, max_dbs=layout.TABLES, mode=0o700, create=False,
-            # What little is written to a read-only one must not depend on its being closed.
-            sync=self.read_only, metasync=self.read_only, writemap=self.is_mapped,
-            max_readers=layout.READERS_MAX, max_spare_txns=1,
-        )  # fmt: skip
-
-    def _cut_file(self) -> None:
-        """End the file after its last page: a writable map makes it as long as the map, though sparse."""
-        size = self._bytes_used()
-        with suppress(OSError):
-            if (self.path / DATA).stat().st_size > size:
-                os.truncate(self.path / DATA, size)
-
-    def _bytes_used(self) -> int:
-        used: int = (self._env.info()["last_pgno"] + 1) * self._env.stat()["psize"]
-        return used
-
-    def _takes_room(self) -> bool:
-        """Take room on the disk for the pages of the next commits; return false if there is none.
-
-        Room for two is taken, so that there is some for one that cannot leave the map yet.
-        """
-        used = self._bytes_used()
-        if self._taken_bytes >= min(used + _COMMIT_BYTES, self._map_bytes):
-            return True
-        end = min(used + 2 * _COMMIT_BYTES, self._map_bytes)
-        try:
-            with (self.path / DATA).open("r+b", buffering=0) as file:
-                os.posix_fallocate(file.fileno(), used, end - used)
-        except OSError:
-            return False
-        self._taken_bytes = end
-        return True
+    def _open_again(self, *, mapped: bool) -> None:
+        self._env.close()
+        self.is_mapped = mapped
+        self._open()
 
     def _leave_map_if_over(self) -> None:
         """Write as usual from now on, if much is no longer to come or the disk may soon be full.
 
-        The caller holds ``_writing``. If a view lasts, a later call will do that.
+        The caller holds ``_writing``. If a view lasts, a later call will do that. An error ends the process,
+        which could do nothing without the environment.
         """
-        if self._far_behind and self._takes_room():
+        if self._far_behind and self._environment.takes_room(self._env):
             return
         with self._opening:
-            end = time.monotonic() + _VIEWS_END_S
-            while _has_views(self._env):
-                if time.monotonic() > end:
-                    return
-                time.sleep(_LOOK_S)
-            self._env.close()
-            self.is_mapped = False
-            # An error ends the process: it could do nothing without the environment.
-            self._open()
+            if views_have_ended(self._env):
+                self._open_again(mapped=False)
 
     @property
     def is_being_written(self) -> bool:
@@ -413,7 +367,7 @@ class Store:
         with self._opening:
             with self._env.begin(self._rows) as txn:
                 rows = txn.stat(self._rows)["entries"]
-            info, used = self._env.info(), self._bytes_used()
+            info, used = self._env.info(), bytes_used(self._env)
         return StoreStat(rows, used, info["map_size"], info["num_readers"])
 
     def sync(self) -> None:
@@ -436,13 +390,7 @@ class Store:
                 with self._env.begin(self._meta, write=True) as txn:
                     txn.put(layout.META_CLEAN, b"1")
                 self._env.sync(True)
-                self._cut_file()
-
-
-def _has_views(env: lmdb.Environment) -> bool:
-    """Return true if this process reads the environment at present."""
-    readers = (line.split() for line in env.readers().splitlines())
-    return any(words[0] == str(os.getpid()) and words[-1] != "-" for words in readers if words)
+                self._environment.cut(self._env)
 
 
 def mark_mismatch(folder: Path, mismatch: Mismatch | None) -> None:

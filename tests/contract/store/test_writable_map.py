@@ -10,10 +10,11 @@ import pytest
 from registry.base.processes.lmdb_check import DATA
 from registry.domain.rows import digest
 from registry.domain.rows.view import Change, scan
+from registry.store import environment
 from registry.store.layout import FAR_BEHIND, StoreError
 from registry.store.lmdb import Store
 from registry.store.open import open_store
-from tests.support.disks import Disk
+from tests.support.disks import ROOM, Disk
 
 MAP = 64 << 20
 COUNT = 4_000
@@ -121,4 +122,18 @@ def test_a_disk_that_fills_up_ends_the_map_and_not_the_process(tmp_path: Path) -
         assert not store.is_mapped
         disk.free()
         change_some(store)
+        store.close()
+
+
+def test_a_disk_without_room_for_two_commits_gets_no_map(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the map nothing is written to it, not even when the store is opened."""
+    monkeypatch.setattr(environment, "COMMIT_BYTES", ROOM)
+    with Disk(tmp_path / "disk") as disk:
+        store, _ = open_store(disk.place / "store", "a-log", FAR_BEHIND, map_bytes=4 * ROOM)
+        assert not store.is_mapped
+        store.commit(rows(), 1)
+        check(store)
+        assert (store.path / DATA).stat().st_size <= store.stat().bytes_used
         store.close()
