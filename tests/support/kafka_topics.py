@@ -70,6 +70,8 @@ def set_of_topic(servers: str, name: str, setting: str, value: str) -> None:
 def delete_topic(servers: str, name: str) -> None:
     """Delete a topic and wait until the broker has forgotten it."""
     client = admin(servers)
+    # A broker that has just started may not know it yet.
+    until(lambda: name in client.list_topics(timeout=30).topics, 30, "the topic to be known")
     client.delete_topics([name])[name].result(30)
     until(lambda: name not in client.list_topics(timeout=30).topics, 30, "the topic to be gone")
 
