@@ -9,7 +9,6 @@ import asyncio
 import logging
 import math
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Protocol
@@ -183,8 +182,8 @@ class WebhookSender:
             return stored.position(view, webhook)
 
     async def _decide(self, command: Command) -> Outcome:
-        reply: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         loop = asyncio.get_running_loop()
+        reply: asyncio.Future[Outcome] = loop.create_future()
 
         def settle(outcome: Outcome) -> None:
             if not reply.done():
@@ -194,8 +193,7 @@ class WebhookSender:
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(settle, outcome)
 
-        deadline = time.monotonic() + _DECIDE_S
-        self._submit(PendingCommand(CommandRequest(command, math.inf), deadline, on_reply))
+        self._submit(PendingCommand(CommandRequest(command, math.inf), loop.time() + _DECIDE_S, on_reply))
         return await reply
 
     async def _post(self, webhook: Webhook, event: Event) -> None:
