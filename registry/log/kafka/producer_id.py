@@ -90,7 +90,10 @@ async def read(partition: Partition) -> Expiration:
 
     Brokers that do not answer are ignored. Raises :class:`.connection.NoAnswer` if none answers.
     """
-    metadata = partition.cluster.partition if partition.cluster else None
+    if partition.metadata is None or partition.metadata.broker is None:
+        # A new topic has no leader for a moment. Who opens the log asks nothing else that would find one.
+        await partition.recover()
+    metadata = partition.metadata
     if metadata is None or metadata.broker is None:
         raise NoAnswer(f"topic {partition.topic} has no partition leader at present", sent=False)
     brokers = [metadata.broker, *metadata.others]
