@@ -88,9 +88,13 @@ def plan_deletion(registry: RegistryClient, name: VersionName, *, permanent: boo
         wanted = [found["version"]]
     else:
         wanted = [number for number, gone in known.items() if permanent or not gone]
+    ids = {
+        number: registry.get(version_path(name.subject, number), Version, deleted=True)["id"]
+        for number in wanted
+    }
     doomed = [
         _examine_version(
-            registry, name.subject, number, known, wanted, permanent=permanent, whole=not name.version
+            registry, name.subject, number, known, ids, permanent=permanent, whole=not name.version
         )
         for number in wanted
     ]
@@ -132,25 +136,23 @@ def _mode(registry: RegistryClient, subject: str) -> tuple[str, str]:
 
 
 def _examine_version(
-    registry: RegistryClient, subject: str, number: int, known: dict[int, bool], wanted: list[int], *,
+    registry: RegistryClient, subject: str, number: int, known: dict[int, bool], ids: dict[int, int], *,
     permanent: bool, whole: bool,
 ) -> DoomedVersion:  # fmt: skip
-    path = version_path(subject, number)
-    schema_id = registry.get(path, Version, deleted=True)["id"]
+    """Find out what deleting one of the versions in ``ids`` (by number) would do; ``known``: if deleted."""
+    schema_id = ids[number]
     try:
-        using = set(registry.get(f"{path}/referencedby", list[int], deleted=permanent))
+        path = f"{version_path(subject, number)}/referencedby"
+        using = set(registry.get(path, list[int], deleted=permanent))
     except ErrorAnswer as error:
         if error.status != 404:
             raise
         using = set()  # Confluent's finds no references of a soft-deleted version
     holders = _holders(registry, schema_id, subject) if permanent else []
-    if whole and using:
+    if whole:
         # References from within the subject go with it.
-        own = {registry.get(version_path(subject, each), Version, deleted=True)["id"] for each in wanted}
-        using -= own
-    others = [
-        each for each in holders if each != (subject, number) and each not in {(subject, n) for n in wanted}
-    ]
+        using.difference_update(ids.values())
+    others = [each for each in holders if each[0] != subject or each[1] not in ids]
     return DoomedVersion(
         number, schema_id, known.get(number, False), sorted(using), not permanent or bool(others)
     )

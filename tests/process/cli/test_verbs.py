@@ -16,6 +16,7 @@ import httpx
 import jsonschema
 import pytest
 
+from registry.cli.client.client import RegistryClient
 from tests.process.as_confluent import as_confluent
 from tests.process.cli.running_verbs import Done, verb, verb_process
 from tests.support.running import ROOT, Registry, Served, free_port, until
@@ -318,6 +319,28 @@ def test_a_deletion_shows_its_consequences_first(client: Client, subject: str) -
     again = client("delete", subject, "--yes")
     assert (again.status, "use --permanent to remove them" in again.err) == (1, True)
     assert client("delete", "verbs-none", "--yes").status == 1
+
+
+def test_a_plan_for_a_subject_that_refers_to_itself_takes_two_requests_a_version(
+    client: Client, subject: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    get = RegistryClient.get
+
+    def counted(self: RegistryClient, path: str, /, *words: Any, **params: Any) -> Any:
+        asked.append(path)
+        return get(self, path, *words, **params)
+
+    assert client("config", "set", subject, "--level", "NONE").status == 0
+    for number in range(3):
+        outer = {"type": "record", "name": f"Outer{number}", "fields": [{"name": "r", "type": "R"}]}
+        refers = ("--reference", f"R={subject}:1")
+        assert client("register", subject, client.file(outer), *refers).status == 0
+    monkeypatch.setattr(RegistryClient, "get", counted)
+    planned = client.json("delete", subject, "--dry-run")
+    assert (planned["obstacles"], len(planned["versions"])) == ([], 5)
+    of_versions = [path for path in asked if re.search(r"/versions/[0-9]", path)]
+    assert len(of_versions) <= 2 * 5 + 1
 
 
 def test_a_deletion_does_not_follow_an_alias(client: Client, subject: str) -> None:
