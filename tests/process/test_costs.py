@@ -18,7 +18,8 @@ from tests.process.test_lifecycle import children
 from tests.support import profiled
 from tests.support.running import PATIENT, Registry, until
 
-EACH = 20
+# Requests of a pass; of several passes the least counts.
+EACH, PASSES = 20, 5
 HOOK = Path(profiled.__path__[0])
 # The facts about a request, by the functions that find them out.
 FACTS = {
@@ -145,17 +146,25 @@ def test_what_is_known_of_a_request_is_found_out_once_in_a_process(
     assert found == {"registry-reader": case.reader, "registry-node": case.node}
 
 
+def calls_by_file(registry: Registry, client: httpx.Client, counts: Path) -> Counter[str]:
+    """Return the calls that new subjects take, by file, without those of HTTP.
+
+    A request whose head and body arrive apart is read in more calls; that is up to the machine.
+    """
+    files = Counter[str]()
+    for calls in calls_of(registry, client, counts, CASES["a new subject"]).values():
+        for what, count in calls.items():
+            file, function, _ = what.split(" ")
+            assert function != "WebhookSender._look", "no webhook is registered"
+            files[file] += 0 if file.startswith("http1/") else count
+    return files
+
+
 def test_a_new_subject_takes_few_calls_in_few_modules(
     registry: Registry, client: httpx.Client, counts: Path
 ) -> None:
-    calls = calls_of(registry, client, counts, CASES["a new subject"]).values()
-    files = Counter[str]()
-    for what, count in sum(calls, Counter[str]()).items():
-        file, function, _ = what.split(" ")
-        files[file] += count
-        assert function != "WebhookSender._look", "no webhook is registered"
-    # A request whose head and body arrive apart is read in more calls; that is up to the machine.
-    parts = sum(count for file, count in files.items() if not file.startswith("http1/"))
-    # 596 on a calm machine; timers, and writes by the write thread, add some where others are busy.
-    assert parts / EACH <= 640
-    assert sum(count >= EACH for count in files.values()) <= 110
+    # Timers, and writes by the write thread, only ever add calls, on a busy machine more than on a calm one.
+    files = min((calls_by_file(registry, client, counts) for _ in range(PASSES)), key=Counter.total)
+    # 596 on a calm machine.
+    assert files.total() / EACH <= 640
+    assert sum(count >= EACH for count in files.values()) <= 105
