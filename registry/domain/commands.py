@@ -378,7 +378,7 @@ IDEMPOTENCY_KEY_BYTES = 16
 
 
 class Done(msgspec.Struct, frozen=True, tag="Done"):
-    """The command was decided, appended and read back, or needed no record."""
+    """The command was decided and appended, or needed no record."""
 
     # The JSON of the reply; empty for status 204.
     body: bytes

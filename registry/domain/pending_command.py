@@ -82,6 +82,8 @@ class PendingCommand:
     in_doubt: bool = False
     # The sender accepts :class:`Deferred` as a reply.
     deferrable: bool = False
+    # Its sender applies the records itself before it replies: it is answered once the log has them.
+    once_logged: bool = False
     # The node that got it last executes it only once, however often it is sent under its key.
     repeats: bool = False
     # Answers to the schema queries for which the writer postponed it, and the seconds of work they took.

@@ -171,8 +171,9 @@ class Forwarding:
         if not identity.peer:
             return ConfluentClient(identity, self._node_port)
         client = PrimaryClient(
-            identity, self._signings, self._tls, node=self._node, refused=self._node_port.evict
-        )
+            identity, self._signings, self._tls, node=self._node, refused=self._node_port.evict,
+            expect_records=self._node_port.expect_records,
+        )  # fmt: skip
         client.start()
         return client
 

@@ -212,6 +212,10 @@ class NodePort(Protocol):
         """Wait until the store has applied the log up to ``offset``; return True if so."""
         ...
 
+    def expect_records(self) -> None:
+        """Say that the primary is about to append records for which this node will wait."""
+        ...
+
     async def confirm(self, timeout_s: float) -> bool:
         """Wait until the store has applied the log up to its end at the call; return True if so."""
         ...
@@ -282,8 +286,9 @@ class BatchDecider:
         for place, request in enumerate(batch.requests):
             self._log_request(batch.node, request)
             deadline = loop.time() + request.remaining_s
+            reply = partial(record_outcome, place)
             self._submit(
-                PendingCommand(request, deadline, partial(record_outcome, place), deferrable=batch.deferrable)
+                PendingCommand(request, deadline, reply, deferrable=batch.deferrable, once_logged=True)
             )
         if not batch.requests:
             end()

@@ -90,8 +90,9 @@ class Peer:
         """
         if self._stream is None or large:
             return await self.ask(COMMANDS, batch, on_sent)
+        answer = self._stream.ask(batch)
         on_sent()
-        outcomes = await self._stream.ask(batch)
+        outcomes = await answer
         if not outcomes:
             raise NotAPeer("the node does not accept batches of commands")
         return outcomes

@@ -53,14 +53,16 @@ _log = logging.getLogger(__name__)
 class _Upload:
     """A batch under way."""
 
-    def __init__(self, commands: list[PendingCommand]) -> None:
+    def __init__(self, commands: list[PendingCommand], expect_records: Callable[[], None]) -> None:
         self.commands = commands
+        self._expect_records = expect_records
         # True if the primary may have all of it.
         self.sent = False
 
     def on_sent(self) -> None:
         """Note that the last byte was sent."""
         self.sent = True
+        self._expect_records()
 
 
 class _Lane:
@@ -93,7 +95,7 @@ class _Lane:
 class PrimaryClient:
     """Connected to the primary ``identity`` from :meth:`start` to :meth:`retire`.
 
-    ``refused``: see :class:`PrimaryConnection`.
+    ``refused``: see :class:`PrimaryConnection`. ``expect_records`` is called when commands were sent.
     """
 
     def __init__(
@@ -104,9 +106,11 @@ class PrimaryClient:
         *,
         node: str,
         refused: Callable[[Identity], Awaitable[bool]],
+        expect_records: Callable[[], None],
     ) -> None:
         self.identity = identity
         self._node = node
+        self._expect_records = expect_records
         self._loop = asyncio.get_running_loop()
         self._connection = PrimaryConnection(identity, signings, tls, connected=self._plan, refused=refused)
         self._small = _Lane(UNDER_WAY_MAX, BATCH_MAX)
@@ -192,7 +196,7 @@ class PrimaryClient:
             while lane.waiting and len(lane.under_way) < lane.batches_max:
                 if self._connection.peer is None:
                     return
-                self._begin(self._connection.peer, _Upload(self._take(lane)), lane)
+                self._begin(self._connection.peer, _Upload(self._take(lane), self._expect_records), lane)
 
     def _begin(self, peer: Peer, upload: _Upload, lane: _Lane) -> None:
         def on_exchanged(task: asyncio.Task[None]) -> None:

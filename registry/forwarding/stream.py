@@ -91,18 +91,15 @@ class Stream(asyncio.Protocol):
         if answer is not None and not answer.done():
             answer.set_result(body)
 
-    async def ask(self, body: bytes) -> bytes:
-        """Send a batch and return the answer, empty if it is malformed. Raises ``NotSent``, ``Broken``."""
+    def ask(self, body: bytes) -> asyncio.Future[bytes]:
+        """Send a batch. The answer is empty if it is malformed, or :class:`Broken`. Raises ``NotSent``."""
         if self.transport.is_closing():
             raise NotSent("the connection has ended")
         number = next(self._numbers)
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._asked[number] = answer
         self.transport.write(self._sender.frame(number, body))
-        try:
-            return await answer
-        finally:
-            self._asked.pop(number, None)
+        return answer
 
     def ping(self) -> bool:
         """Send a ping; return False if the last one was not answered or the stream is closed."""

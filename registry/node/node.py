@@ -121,6 +121,7 @@ class Node:
             ),
             follow=self.following.reach,
             deliver=callbacks.deliver,
+            deliver_now=callbacks.deliver_now,
             now=now_ms,
             clock=time.monotonic,
             workers=Workers(self.pool, callbacks.later),
@@ -298,6 +299,10 @@ class Node:
     async def reach_async(self, offset: int, timeout_s: float) -> bool:
         """Wait until the store holds the log up to ``offset``; return false on a timeout."""
         return await self.read_barrier.reach(offset, timeout_s)
+
+    def expect_records(self) -> None:
+        """Say that the primary is about to append records for which this node will wait."""
+        self.following.expect()
 
     async def confirm(self, timeout_s: float) -> bool:
         """Wait until the store is as new as the log was at the call; return false on failure or timeout.

@@ -80,6 +80,13 @@ class Callbacks:
         """Reply to commands, all in one iteration of the event loop."""
         self.soon(_reply_all, replies)
 
+    def deliver_now(self, replies: Sequence[tuple[PendingCommand, Outcome]]) -> None:
+        """Reply to commands before this call returns if it is made on the event loop, else soon."""
+        if threading.get_ident() == self._thread:
+            _reply_all(replies)
+        else:
+            self.soon(_reply_all, replies)
+
     def add_started(self, call: Callable[[], None]) -> None:
         """Have ``call`` called once, when the node has started."""
         self._on_started.append(call)

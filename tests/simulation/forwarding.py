@@ -91,6 +91,9 @@ class NodePort:
     async def reach_async(self, offset: int, timeout_s: float) -> bool:
         return await self._life.read_barrier.reach(offset, timeout_s)
 
+    def expect_records(self) -> None:
+        pass  # It follows all the time.
+
     async def confirm(self, timeout_s: float) -> bool:
         return await self._life.read_barrier.confirm(timeout_s)
 

@@ -28,9 +28,9 @@ _TURN_S = 0.02
 # read and otherwise: a step costs it and the brokers the same for one record as for many.
 _COLLECT_FOR_FEED_S, _COLLECT_S = 0.05, 0.2
 _NUDGED_LATELY_S = 1.0
-# After a step that requests have waited for: the next fetch, which the client of such a request needs only
-# for its next one, would compete with the answer for the interpreter.
-_ANSWER_S = 0.0005
+# After a step that requests have waited for: the next fetch would compete with the answer, and then with the
+# client's next request. A request that waits for records, or is sent to the primary, ends the pause.
+_ANSWER_S = 0.005
 _STUCK_S = 10.0
 # A log that does not answer for this long is an error; before, it is only a warning.
 _ERROR_AFTER_S = 5.0
@@ -207,8 +207,12 @@ class FollowLoop:
         return end
 
     def nudge(self) -> None:
-        """Have the thread look for new records at once."""
+        """Have the thread look for new records at once, and often for a while."""
         self._nudged_at = time.monotonic()
+        self._nudged.set()
+
+    def expect(self) -> None:
+        """Have the thread wait for the next records, which are about to come."""
         self._nudged.set()
 
     def _is_at_end(self) -> bool:

@@ -36,7 +36,7 @@ from registry.store.layout import StoreError
 
 from .batch import Batch, Decider, Doubtful, Plan, Planned, Postponed
 from .overtaken import Landed, OvertakenBatch, Unsettled
-from .queue import Queue
+from .queue import Deliver, Queue
 
 
 def outcome_of(plan: Plan, first: int) -> Outcome | Postponed:
@@ -154,7 +154,7 @@ def resume_steps(steps: Steps[Any], result: Callable[[], Any] = lambda: None) ->
 ASK_S = 5.0
 # The same timeout for a log that was just unreachable.
 LOOK_S = 0.25
-_DEADLINE = attrgetter("deadline")
+_DEADLINE, _ONCE_LOGGED = attrgetter("deadline"), attrgetter("once_logged")
 _VERSION_KEY = b'{"keytype":"SCHEMA"'
 _log = logging.getLogger(__name__)
 _failures = Throttled(_log)
@@ -163,7 +163,8 @@ _failures = Throttled(_log)
 class BatchWriter:
     """Writes batches under one claim of the log at a time.
 
-    ``follow`` returns once the store holds the log up to an offset. ``now`` is the wall clock, in ms since
+    ``deliver_now`` is called with replies that precede the applying of their records. ``follow`` returns once
+    the store holds the log up to an offset. ``now`` is the wall clock, in ms since
     the epoch; ``clock`` measures the time since the last append. ``repeats``: the decider knows the commands
     executed before, so that none with an idempotency key is executed twice.
     """
@@ -175,6 +176,7 @@ class BatchWriter:
         decider: Decider,
         queue: Queue,
         *,
+        deliver_now: Deliver,
         follow: Callable[[int], None],
         now: Callable[[], int],
         clock: Callable[[], float],
@@ -185,6 +187,7 @@ class BatchWriter:
         self._store = store
         self._decider = decider
         self._queue = queue
+        self._deliver_now = deliver_now
         self._follow = follow
         self._now = now
         self._clock = clock
@@ -198,6 +201,8 @@ class BatchWriter:
         self.records = self.versions = 0
         # Commands decided again because another program's records came before theirs.
         self.clashes = 0
+        # Commands answered before their records were applied.
+        self.answered = 0
 
     def open(self, barrier: int | None) -> None:
         """Write under the claim whose ``barrier`` is applied; ``None`` if no other node can write."""
@@ -254,7 +259,7 @@ class BatchWriter:
                 self._decider.ids.restore(ids)
                 return self._not_appended(batch.plans, error)
         if landed is not None:
-            return self._finish_append(batch, landed)
+            return self._finish_append(commands, batch, landed)
         with _log_errors_refuse():
             newest = yield from self._nothing_newer(base)
         return [outcome_of(each, base) for each in batch.plans] if newest else None
@@ -342,8 +347,13 @@ class BatchWriter:
             self._reach(end)
         return end <= base
 
-    def _finish_append(self, batch: Batch, landed: Landed) -> list[Outcome | Postponed]:
-        """Return the outcomes of a batch whose records are in the log."""
+    def _finish_append(
+        self, commands: list[PendingCommand], batch: Batch, landed: Landed
+    ) -> list[Outcome | Postponed]:
+        """Return the outcomes of a batch whose records are in the log.
+
+        Removes the commands from ``commands`` that are answered before the records are applied.
+        """
         self._appended_at = self._clock()
         self._decider.rates.pay()
         self.records += landed.end - landed.first
@@ -351,17 +361,39 @@ class BatchWriter:
             if value is not None and key.startswith(_VERSION_KEY):
                 self.versions += 1
         plans = landed.plans
+        # A command without records of its own may depend on those before it in the batch.
+        outcomes = [
+            outcome_of(each, landed.first if isinstance(each, Planned) and each.stop else landed.base)
+            for each in plans
+        ]
+        if any(map(_ONCE_LOGGED, commands)):
+            plans, outcomes = self._answer_logged(commands, plans, outcomes)
         try:
             self._follow(landed.end)
         except (StoreError, LogError) as error:
             # The records will be applied, but it is not known when.
             _failures.error("%d records were written, and are not applied yet: %s", len(batch.entries), error)
             return [not_applied(each, error, repeats=self._repeats) for each in plans]
-        # A command without records of its own may depend on those before it in the batch.
-        return [
-            outcome_of(each, landed.first if isinstance(each, Planned) and each.stop else landed.base)
-            for each in plans
-        ]
+        return outcomes
+
+    def _answer_logged(
+        self, commands: list[PendingCommand], plans: Sequence[Plan], outcomes: Sequence[Outcome | Postponed]
+    ) -> tuple[list[Plan], list[Outcome | Postponed]]:
+        """Answer the commands whose senders apply the records themselves; return what is left of the others.
+
+        Both nodes apply them at the same time then.
+        """
+        early: list[tuple[PendingCommand, Outcome]] = []
+        others: list[tuple[PendingCommand, Plan, Outcome | Postponed]] = []
+        for command, plan, outcome in zip(commands, plans, outcomes, strict=True):
+            if command.once_logged and isinstance(outcome, Done):
+                early.append((command, outcome))
+            else:
+                others.append((command, plan, outcome))
+        self.answered += len(early)
+        self._deliver_now(early)
+        commands[:] = [each[0] for each in others]
+        return [each[1] for each in others], [each[2] for each in others]
 
     def _in_doubt(self, plans: Sequence[Plan], error: LogError) -> list[Outcome]:
         fenced = self._barrier is not None

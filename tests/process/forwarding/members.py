@@ -64,12 +64,16 @@ class Member:
         # Subjects whose commands are not answered.
         self.held: set[str] = set()
         self.full = False
+        # How often it was told to expect records; whether each command may be answered once logged.
+        self.expected = 0
+        self.once_logged: list[bool] = []
         self.peers: Peers
         self._calls: list[Callable[[], None]] = []
         self._ids, self._parser = Ids(), Parser()
 
     def submit(self, pending: PendingCommand) -> None:
         command, request = pending.command, pending.request
+        self.once_logged.append(pending.once_logged)
         if self.full:
             pending.reply(refusal(TOO_MANY_WRITES()))
         elif getattr(command, "subject", None) in self.long:
@@ -127,6 +131,9 @@ class Member:
 
     def applied(self) -> int:
         return self.at
+
+    def expect_records(self) -> None:
+        self.expected += 1
 
     async def evict(self, identity: Identity) -> bool:
         self.evicted.append(identity)

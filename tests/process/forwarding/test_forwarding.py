@@ -107,6 +107,21 @@ async def test_a_write_through_a_secondary_is_decided_by_the_primary_and_visible
         assert nodes.members[1].at >= outcome.offset
 
 
+@running
+async def test_a_secondary_waits_for_records_when_it_has_sent_a_command_and_the_primary_does_not_for_it() -> (
+    None
+):
+    async with group(2) as nodes:
+        primary, secondary = nodes.members
+        nodes.elect(0)
+        await until_met(secondary)
+        await submit(primary, Register("own", SCHEMA))
+        assert (secondary.expected, primary.once_logged) == (0, [False])
+        await submit(secondary, Register("sent", SCHEMA))
+        assert (primary.expected, secondary.expected) == (0, 1)
+        assert primary.once_logged == [False, True]
+
+
 @pytest.mark.parametrize("text", [SCHEMA, " " * LARGE_BYTES + SCHEMA], ids=["small", "large"])
 @running
 async def test_the_primary_refuses_a_write_whose_alias_the_secondary_did_not_know(text: str) -> None:

@@ -146,13 +146,17 @@ def test_records_that_nobody_waits_for_are_taken_together_and_at_once_when_someb
     log.append([Entry(records.NOOP_KEY, None)])
     assert went.get(timeout=30) == 1
     until(lambda: nudged.waits[:1] == [3600.0], 30, "records to be let accumulate")
+    node.expect()
+    log.append([Entry(records.NOOP_KEY, None)])
+    assert went.get(timeout=30) == 2
+    until(lambda: nudged.waits[1:2] == [3600.0], 30, "records to be let accumulate, as nobody has waited")
     for _ in range(3):
         log.append([Entry(records.NOOP_KEY, None)])
     node.nudge()
-    assert went.get(timeout=30) == 4
-    until(lambda: nudged.waits[1:2] == [loop._ANSWER_S], 30, "the answer to go out before the next fetch")
+    assert went.get(timeout=30) == 5
+    until(lambda: nudged.waits[2:3] == [loop._ANSWER_S], 30, "the answer to go out before the next fetch")
     log.append([Entry(records.NOOP_KEY, None)])
-    assert went.get(timeout=30) == 5, "who waited lately does not wait for others"
+    assert went.get(timeout=30) == 6, "who waited lately does not wait for others"
     node.stop()
     thread.join(30)
     for each in (follower, store, log):

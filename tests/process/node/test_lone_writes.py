@@ -10,6 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -322,6 +323,45 @@ async def test_the_event_loop_does_not_wait_while_the_log_of_a_cluster_appends(t
         assert node.by_loop[-1] is True
         assert waits(node.thread) == woken, "the write thread sleeps all the time"
         assert node.writer.waits
+
+
+async def test_the_command_of_another_node_is_answered_once_the_log_has_it(tmp_path: Path) -> None:
+    async with trial(tmp_path) as node:
+        node.append_slowly()
+        await node.idle()
+        followed: list[tuple[int, int]] = []
+        node.station.before_following = lambda offset: followed.append((offset, len(node.outcomes)))
+        node.lone.submit(pending(Register("theirs", '"string"'), node._reply, once_logged=True))
+        await until_async(lambda: node.log.begun, "the append")
+        assert not node.outcomes
+        node.log.finish()
+        await until_async(lambda: followed[-1][0] == node.log.end(), "the records to be followed")
+        assert followed[-1] == (node.log.end(), 1)
+        assert isinstance(node.outcomes[0], Done)
+        await node.idle()
+        assert (node.by_loop, node.writer.stat().commands) == ([True], 1)
+
+
+async def test_only_the_commands_of_other_nodes_are_answered_before_a_batch_is_applied(
+    tmp_path: Path,
+) -> None:
+    async with trial(tmp_path) as node:
+        await node.idle()
+        answered: list[str] = []
+        before: list[list[str]] = []
+        node.station.before_following = lambda offset: before.append(answered.copy())
+        for name, once_logged in {"ours": False, "theirs": True, "refused": True}.items():
+            schema = "{" if name == "refused" else '"string"'
+            reply = partial(_note, answered, name)
+            node.lone.submit(pending(Register(name, schema), reply, once_logged=once_logged))
+        await until_async(lambda: len(answered) == 3, "all answers")
+        assert before[-1] == ["theirs"]
+        assert answered == ["theirs", "ours", "refused"]
+        assert node.writer.stat().commands == 3
+
+
+def _note(answered: list[str], name: str, outcome: Outcome) -> None:
+    answered.append(name)
 
 
 async def test_what_arrives_during_an_append_is_written_by_the_write_thread(tmp_path: Path) -> None:

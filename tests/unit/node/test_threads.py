@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import pytest
 
-from registry.node.threads import Threads
+from registry.domain.commands import Done, Outcome, Register
+from registry.node.threads import Callbacks, Threads
 from registry.store.layout import StoreError
+from tests.support.pending import pending
 
 
 def test_a_failure_that_the_next_start_deals_with_is_logged_without_a_traceback(
@@ -32,3 +35,13 @@ def test_a_failure_that_the_next_start_deals_with_is_logged_without_a_traceback(
         "the thread write failed": True,
     }
     assert {record.levelno for record in caplog.records} == {logging.ERROR}
+
+
+@pytest.mark.anyio
+async def test_replies_that_do_not_wait_are_made_at_once_on_the_event_loop() -> None:
+    callbacks, outcomes, done = Callbacks(), list[Outcome](), Done(b"{}", 1)
+    replies = [(pending(Register("s", "{}"), outcomes.append), done)]
+    callbacks.deliver_now(replies)
+    assert outcomes == [done]
+    await asyncio.to_thread(callbacks.deliver_now, replies)
+    assert outcomes == [done, done]
