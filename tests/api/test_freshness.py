@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from registry.api.backend import ApiSettings
+from registry.api.routes import operations
 from registry.domain.commands import Unknown
 from tests.api.driver import Api, ListBackend, Reply
 
@@ -60,6 +62,32 @@ def test_a_read_sees_what_another_node_wrote_before(api: Api, read: str) -> None
     api.backend.lag()
     ask, holds = READS[read]
     assert holds(ask(api))
+
+
+# What never changes if it is there, and what the primary answers itself.
+NEVER_CONFIRMED = {
+    "/schemas/guids/{guid}", "/schemas/ids/{id}", "/schemas/ids/{id}/schema", "/schemas/types",
+    "/", "/v1/metadata/deployment", "/v1/metadata/version", "/admin/webhooks",
+}  # fmt: skip
+
+
+def test_every_read_of_what_can_change_is_confirmed(api: Api) -> None:
+    """A new operation is confirmed too, unless it is added to those that need not be."""
+    api.register("s", '"int"')
+    guid = api.get("/subjects/s/versions/1").json["guid"]
+    named = {"subject": "s", "version": "1", "id": "1", "guid": guid}
+    unconfirmed, answered = set(), set()
+    for each in operations("", None):
+        if each.method != "GET" or each.handler is None:
+            continue
+        api.backend.confirmed = 0
+        target = each.path.format_map(defaultdict(lambda: "none", named))
+        if api.get(target).status == 200:
+            answered.add(each.path)
+            if not api.backend.confirmed:
+                unconfirmed.add(each.path)
+    assert unconfirmed == NEVER_CONFIRMED
+    assert {"/subjects", "/schemas", "/contexts", "/subjects/{subject}/versions", "/config"} <= answered
 
 
 @pytest.mark.parametrize("target", ["/schemas/ids/2", "/subjects/t/versions/latest", "/config/s"])

@@ -76,6 +76,32 @@ def test_an_index_continues_from_the_log(filled: Searching) -> None:
     index.close()
 
 
+def test_words_that_the_latest_version_no_longer_has_are_taken_back(filled: Searching) -> None:
+    with Api(filled.rows.backend) as api:
+        api.put("/config/one", {"compatibility": "NONE"})
+        register(api, "one", schema("R", "otherField"))
+    index = reopened(filled.rows.path)
+    filled_again(IndexFiller(filled.rows, filled.rows, index))
+    assert (found(index, "otherfield"), found(index, "onefield")) == ({"one"}, set())
+    with index.view() as view:
+        assert view is not None
+        assert (view.keys(b"fother", 1), view.keys(b"fone", 1)) == ([b"fother"], [])
+    index.close()
+
+
+def test_a_version_that_was_replaced_under_its_number_is_found_by_its_own_words(filled: Searching) -> None:
+    """Which words the index has of the former one is not known any more."""
+    with Api(filled.rows.backend) as api:
+        for permanent in ("", "?permanent=true"):
+            assert api.request("DELETE", f"/subjects/one{permanent}").json == [1]
+        register(api, "one", schema("R", "otherField"))
+        assert api.get("/subjects/one/versions").json == [1]
+    index = reopened(filled.rows.path)
+    filled_again(IndexFiller(filled.rows, filled.rows, index))
+    assert found(index, "otherfield") == {"one"}
+    index.close()
+
+
 def test_an_index_of_other_rows_is_built_again(filled: Searching, tmp_path: Path) -> None:
     index = reopened(filled.rows.path)
     with Api() as api:

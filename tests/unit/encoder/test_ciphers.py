@@ -37,6 +37,19 @@ def file(folder: Path) -> Counted:
     return Counted(folder)
 
 
+class Contended(KeysetFile):
+    """Another node has written its keyset, unseen, when the first one of this node is written."""
+
+    def __init__(self, data: Path, other: Keyset, secret: str) -> None:
+        super().__init__(data)
+        self.others = [other.dumps(secret)]
+
+    def write(self, data: bytes) -> list[bytes]:
+        super().write(data)
+        others, self.others = self.others, []
+        return others
+
+
 def node(secrets: Secrets, stored: KeysetFile, copy: KeysetFile, *, has_encoded: bool = False) -> NodeCipher:
     return NodeCipher(secrets, stored, copy, has_encoded=lambda: has_encoded)
 
@@ -107,6 +120,18 @@ def test_a_keyset_that_lacks_a_key_is_not_read_again_for_each_record_that_names_
     for each in (lost[0], lost[0], lost[1], lost[1], lost[0]):
         cipher.reload_if_needed([each])
     assert stored.reads == 2, "once for each key"
+
+
+def test_of_two_keysets_that_are_written_at_the_same_time_no_key_is_lost(tmp_path: Path) -> None:
+    other, copy = Keyset.new(), file(tmp_path / "copy")
+    stored = Contended(tmp_path, other, OLD.new)
+    cipher = node(OLD, stored, copy)
+    texts = [cipher.encrypt(PLAIN), other.encrypt(PLAIN)]
+    assert [cipher.decrypt(each) for each in texts] == [PLAIN] * 2
+    for written in (stored, copy):
+        again = node(OLD, written, file(tmp_path / "another"))
+        again.start()
+        assert [again.decrypt(each) for each in texts] == [PLAIN] * 2
 
 
 def test_a_node_whose_keyset_is_lost_encrypts_nothing_and_says_why_until_it_is_restored(

@@ -9,6 +9,7 @@ from contextlib import closing
 
 import pytest
 
+from registry.domain.errors import EVENTS_DELETED, RegistryError
 from registry.domain.events import Event, decode_event, event_of
 from registry.domain.log_format.records import Record, context_key
 from registry.feed.contract import Page
@@ -19,12 +20,14 @@ from registry.node.feed import NodeFeed
 
 
 class ListLog:
-    """A log that is a list."""
+    """A log that is a list; those before ``oldest`` were deleted, and compaction removed some others."""
 
     identity = "a log"
 
     def __init__(self) -> None:
         self.records: list[Record] = []
+        self.oldest = 0
+        self.compacted: set[int] = set()
 
     def append(self, count: int) -> list[Record]:
         begin = len(self.records)
@@ -34,11 +37,12 @@ class ListLog:
         return self.records[begin:]
 
     def read_again(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
-        found = self.records[offset : offset + records_max]
-        return Fetched(found, offset + len(found))
+        begin = max(offset, self.oldest)
+        found = self.records[begin : begin + records_max]
+        return Fetched([each for each in found if each.offset not in self.compacted], begin + len(found))
 
     def query_start(self) -> int:
-        return 0
+        return self.oldest
 
 
 @pytest.fixture
@@ -88,6 +92,24 @@ def test_a_step_whose_records_are_not_known_is_read_from_the_log(feed: NodeFeed,
     feed.add_records(None, 5)
     feed.add_records(log.append(1), 6)
     assert offsets(feed, 2) == [2, 3, 4, 5]
+
+
+def test_a_listener_is_told_that_the_log_no_longer_has_what_it_lacks(feed: NodeFeed, log: ListLog) -> None:
+    log.append(8)
+    feed.add_records(None, 8)
+    log.oldest = 8
+    with pytest.raises(RegistryError) as raised:
+        told(feed, 3)
+    assert raised.value.code == EVENTS_DELETED.code
+    assert told(feed, 0) == Page([], 8, "a log"), "from the beginning, wherever that is"
+
+
+def test_what_compaction_has_removed_is_passed_over(feed: NodeFeed, log: ListLog) -> None:
+    log.append(8)
+    feed.add_records(None, 8)
+    log.compacted = {*range(3, 8)}
+    assert told(feed, 3) == Page([], 8, "a log")
+    assert offsets(feed, 0) == [0, 1, 2]
 
 
 def test_clients_are_answered_while_the_events_of_a_step_are_derived(

@@ -246,6 +246,22 @@ def repr_toml(texts: list[str]) -> str:
     return "[" + ",".join(f'"{each}"' for each in escaped) + "]"
 
 
+@pytest.mark.parametrize(
+    ("pattern", "inside", "outside"),
+    [
+        ("orders-*", "orders-\U0010ffff", "orders."),
+        ("a*", "a", "b"),
+        (":.c:a*", ":.c:a~", ":.c:b"),
+        ("a", "a", "a\0"),
+        (":.c:*", ":.c:\U0010ffff", ":.d:"),
+    ],
+)
+def test_a_pattern_ends_before_the_first_name_after_it(pattern: str, inside: str, outside: str) -> None:
+    access = rules(ALLOW + f'role="reader"\nsubjects="{pattern}"').access(Principal("a"))
+    assert access.may(READ, Subject.parse(inside))
+    assert not access.may(READ, Subject.parse(outside))
+
+
 def test_overlapping_subjects_become_one_range() -> None:
     found = union(map(parse_pattern, ["ab*", "a*", "b", "abc", ":.c:*", ":.c:x"]))
     assert found == (

@@ -42,8 +42,8 @@ class Place:
         if offset >= self.end:
             self.stopped.set()
             await asyncio.Event().wait()
-        events = [each for each in self.events if each.offset >= offset]
-        return Page(offset, self.end, events, self.oldest)
+        # Pages are shared, so this one may begin before the offset.
+        return Page(0, self.end, list(self.events), self.oldest)
 
     async def post(self, webhook: Webhook, event: Event) -> None:
         self.done.append(event.offset)
