@@ -22,3 +22,8 @@ def entry(id: str = "20260921T131320Z-000000000007-00aa11", **given: Any) -> Ent
         "updated_ms": NOW,
     }
     return Entry(**(fields | given))
+
+
+def ready(offset: int, **given: Any) -> Entry:
+    """Return the entry of a snapshot that is ready."""
+    return entry(f"20260921T131320Z-{offset:012d}-00aa11", state="ready", offset=offset, **given)

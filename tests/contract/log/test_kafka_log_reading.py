@@ -353,17 +353,6 @@ def test_reading_goes_on_after_an_error_that_nobody_expected(kafka: Broker, open
     until(goes_on, 30, "reading to go on")
 
 
-def test_pieces_end_where_they_may() -> None:
-    entries = [Entry(b"", bytes(60)) for _ in range(7)]
-    sizes = [len(piece) for piece in record_batches.pieces(entries, (), 300)]
-    assert sizes == [3, 3, 1]
-    assert [len(piece) for piece in record_batches.pieces(entries, (2, 4, 6), 300)] == [2, 2, 3]
-    assert [len(piece) for piece in record_batches.pieces(entries, (1, 6), 300)] == [1, 3, 3], (
-        "a long one is cut"
-    )
-    assert [len(piece) for piece in record_batches.pieces(entries, (5,), 10)] == [1] * 7
-
-
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
     with Brokers(tmp_path_factory.mktemp("brokers"), 3) as running:
