@@ -26,7 +26,8 @@ This has consequences:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -62,7 +63,7 @@ from registry.domain.rows.layout import QUARANTINE, VERSION, number, part
 from registry.domain.rows.view import Change, View, scan
 
 from .fast_path import CONTEXT as PLAIN_CONTEXT
-from .fast_path import PlainRecords, plain_key, plain_rows, plain_schema
+from .fast_path import PlainRecords, plain_key, plain_keys, plain_rows, plain_schemas
 from .versions import RowParts, deletes, foreign_key_changes, quarantine_row, schema_changes, version_changes
 
 # Version of the rows that the fold makes. A store of another version is rebuilt from the log.
@@ -71,6 +72,8 @@ FOLD_VERSION = 5
 # Values that other writers use in place of a tombstone.
 _DELETES = (b"", b"null")
 _PLAIN_VERSIONS = VERSION + PLAIN_CONTEXT
+# Records whose plain versions are read together.
+_TOGETHER = 500
 
 
 def apply(view: View, record: Record) -> list[Change]:
@@ -78,8 +81,9 @@ def apply(view: View, record: Record) -> list[Change]:
 
     Records come in the order of their offsets, at least those of one owner. Never raises.
     """
-    new = _first_rows(view, record)
-    return _changes(view, record) if new is None else new
+    changes: dict[bytes, bytes | None] = {}
+    apply_all(view, [record], changes, may_have_quarantine=True)
+    return list(changes.items())
 
 
 def apply_all(
@@ -100,14 +104,20 @@ def apply_all(
     # Usually nothing is quarantined; then there is no need to look for a quarantine row of each key.
     if may_have_quarantine is None:
         may_have_quarantine = has_quarantine(view)
-    for record in records:
-        each = _first_rows(view, record, parsed, may_have_quarantine=may_have_quarantine)
-        if each is None:
+    left = iter(records)
+    while some := list(islice(left, _TOGETHER)):
+        for record, rows in zip(some, _first_rows(view, some, parsed), strict=True):
+            # Whatever came before it in this batch is among the changes.
+            if rows is not None and rows[-1][0] not in changes:
+                quarantine = QUARANTINE + rows[-1][0]
+                if not may_have_quarantine or view.get(quarantine) is None:
+                    changes.update(rows)
+                    continue
             each = _changes(view, record)
             keys = [key for key, _ in each]
             known.update(keys)
             may_have_quarantine = may_have_quarantine or any(key.startswith(QUARANTINE) for key in keys)
-        changes.update(each)
+            changes.update(each)
     return known
 
 
@@ -117,27 +127,27 @@ def has_quarantine(view: View) -> bool:
 
 
 def _first_rows(
-    view: View, record: Record, parsed: PlainRecords | None = None, *, may_have_quarantine: bool = True
-) -> list[Change] | None:
-    """Return the puts of a plain version that has no rows yet; ``None`` for all other records.
+    view: View, records: Sequence[Record], parsed: PlainRecords | None
+) -> list[list[Change] | None]:
+    """Return for each record the puts of a plain version that has no rows in the view, its own row last.
 
-    ``may_have_quarantine``: there may be quarantine rows. ``parsed`` receives the content.
+    ``None`` for all other records. ``parsed`` receives the contents.
     """
-    offset, ts, raw, value, _ = record
-    if raw is None or value is None:
-        return None
-    plain = plain_key(raw)
-    if plain is None:
-        return None
-    row_key = _PLAIN_VERSIONS + plain.end
-    if view.get(row_key) is not None or (may_have_quarantine and view.get(QUARANTINE + row_key) is not None):
-        return None
-    schema = plain_schema(value)
-    if schema is None:
-        return None
-    if parsed is not None:
-        parsed[offset] = plain, schema
-    return plain_rows(plain, schema, offset, ts)
+    found: list[list[Change] | None] = [None] * len(records)
+    keys, get = plain_keys([record.key or b"" for record in records]), view.get
+    new = [
+        (at, key, record)
+        for at, (key, record) in enumerate(zip(keys, records, strict=True))
+        if key is not None and record.value is not None and get(_PLAIN_VERSIONS + key.end) is None
+    ]
+    schemas = plain_schemas([record.value or b"" for _, _, record in new])
+    plain = [(each, schema) for each, schema in zip(new, schemas, strict=True) if schema is not None]
+    rows = plain_rows([(key, schema, record.offset, record.ts) for (_, key, record), schema in plain])
+    for ((at, key, record), schema), made in zip(plain, rows, strict=True):
+        found[at] = made
+        if parsed is not None:
+            parsed[record.offset] = key, schema
+    return found
 
 
 def _changes(view: View, record: Record) -> list[Change]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
+
 import orjson
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from registry.domain.fold import fold
-from registry.domain.fold.fast_path import plain_key, plain_rows, plain_schema, plain_values
+from registry.domain.fold.fast_path import plain_key, plain_keys, plain_rows, plain_schema, plain_values
 from registry.domain.log_format import values
-from registry.domain.log_format.jackson import dumps
+from registry.domain.log_format.jackson import dumps, dumps_texts
 from registry.domain.log_format.records import Record, schema_key
 from registry.domain.model import Metadata, Reference, Subject
 from registry.domain.rows.memory_views import DictView, OverlayView
@@ -69,6 +72,35 @@ def test_values_that_are_read_together_are_those_that_are_read_alone(raws: list[
     assert [each is None for each in found] == [plain_schema(raw) is None for raw in raws]
 
 
+@given(st.lists(st.builds(schema_key, st.builds(Subject.parse, names), versions) | st.binary(max_size=4)))
+@example([schema_key(Subject(".", "a"), 1) + b"\n", b""])
+@example([b"a\n" + schema_key(Subject(".", "a"), 1)])
+def test_keys_that_are_read_together_are_those_that_are_read_alone(raws: list[bytes]) -> None:
+    assert plain_keys(raws) == [plain_key(raw) for raw in raws]
+
+
+def test_few_calls_are_made_for_each_of_many_plain_versions() -> None:
+    count, calls = 1000, 0
+    subjects = [Subject(".", f"s-{at}") for at in range(count)]
+    keys = [schema_key(each, 1) for each in subjects]
+    parts = [values.schema_value(each, 1, at, f'"{at}"') for at, each in enumerate(subjects)]
+    log = [Record(at, 1, *each) for at, each in enumerate(zip(keys, parts, strict=True))]
+    changes: dict[bytes, bytes | None] = {}
+    view = OverlayView(DictView(), changes)
+
+    def counted(frame: FrameType, event: str, _: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(counted)
+    try:
+        fold.apply_all(view, log, changes)
+    finally:
+        sys.setprofile(None)
+    assert len(changes) == 3 * count
+    assert calls < 5 * count
+
+
 def _alone(raw: bytes) -> values.SchemaValue | None:
     try:
         return values.decode_schema(raw)
@@ -82,7 +114,7 @@ def test_the_short_way_is_taken_for_what_registrations_write() -> None:
     assert key is not None
     plain = plain_schema(values.schema_value(subject, 7, 1, '{"type":"string"}'))
     assert plain is not None
-    assert plain_rows(key, plain, 0, 0)
+    assert plain_rows([(key, plain, 0, 0)])[0]
     further = [
         values.schema_value(subject, 7, 1, "x", references=[Reference("n", "s", 1)]),
         values.schema_value(subject, 7, 1, "x", metadata=Metadata()),
@@ -116,3 +148,9 @@ def test_a_valid_record_removes_what_an_earlier_batch_has_quarantined() -> None:
 @given(texts)
 def test_a_text_is_printed_as_within_other_values(text: str) -> None:
     assert dumps([text]) == b"[%b]" % dumps(text)
+
+
+@given(st.lists(texts))
+@example(["a\n\x1f", "\U00010000\u2028", ""])
+def test_texts_that_are_printed_together_are_those_that_are_printed_alone(several: list[str]) -> None:
+    assert dumps_texts(several) == [dumps(text) for text in several]

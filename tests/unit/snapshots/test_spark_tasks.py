@@ -367,7 +367,7 @@ def test_rows_made_by_columns_are_those_of_the_fold(found: list[Any]) -> None:
         assert key is not None
         plain = fast_path.plain_schema(value)
         assert (plain is None) == (at in odd)
-        expected += [] if plain is None else fast_path.plain_rows(key, plain, offset, ts)
+        expected += [] if plain is None else fast_path.plain_rows([(key, plain, offset, ts)])[0]
     assert sorted(_listed(rows) if rows else []) == sorted(expected)
 
 
