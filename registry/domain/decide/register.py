@@ -210,7 +210,7 @@ class _Registration(NamedTuple):
     def _id_of_content(self, content: Content, own: list[Registered]) -> int:
         """Return the requested id, or that of the same content in the context; -1 for a new one.
 
-        An id that stands for another content is passed over (:func:`.versions.owns_id`).
+        An id that stands for another content, or will, is passed over.
         """
         same = [
             each
@@ -221,8 +221,14 @@ class _Registration(NamedTuple):
         if not same or wanted >= 0:
             return wanted
         newest_first = sorted(same, key=lambda each: each.row.offset, reverse=True)
-        owned = (each.row.schema_id for each in newest_first if versions.owns_id(self.view, each))
-        return next(owned, -1)
+        return next((each.row.schema_id for each in newest_first if self._lends_id(each)), -1)
+
+    def _lends_id(self, found: Registered) -> bool:
+        """Return true if the id of a version stands for its content, even once that version is superseded."""
+        if not versions.owns_id(self.view, found):
+            return False
+        superseded = found.row.deleted and found.subject == self.subject
+        return not (superseded and versions.is_contested(self.view, found))
 
     def _find_existing(
         self, content: Content, own: list[Registered], schema_id: int

@@ -212,6 +212,15 @@ def owns_id(view: View, found: Registered) -> bool:
     return answering is None or answering.row.md5 == found.row.md5
 
 
+def is_contested(view: View, found: Registered) -> bool:
+    """Return true if another content has the id of a version, too, in the first rows of the id.
+
+    It has if another program gave the id to it. The id stands for that content once the version is gone.
+    """
+    rows = islice(of_id(view, found.subject.context, found.row.schema_id), SHARED_ROWS_MAX)
+    return any(each.row.md5 != found.row.md5 for each in rows)
+
+
 def by_id_in_scope(view: View, schema_id: int, scope: str) -> Search[Registered | None]:
     """Search for the version that answers for an id, given the query parameter ``subject`` (Confluent 8.x).
 

@@ -11,7 +11,17 @@ from registry.domain.commands import Register
 from registry.domain.decide import repeat_reply
 from registry.domain.log_format import records, values
 from registry.domain.log_format.records import AssociationKey, association_key
-from registry.domain.model import ID_MAX, VERSION_MAX, Metadata, Reference, Rule, RuleSet, Subject
+from registry.domain.model import (
+    DEFAULT_CONTEXT,
+    ID_MAX,
+    VERSION_MAX,
+    Metadata,
+    Reference,
+    Rule,
+    RuleSet,
+    Subject,
+)
+from registry.domain.queries import entities, versions
 from registry.domain.queries.associations import ASSOCIATION_RULES
 from registry.domain.queries.scope import Defaults
 from tests.unit.small_registry import INT, LONG, STRING, SmallRegistry, properties, record, reference
@@ -65,6 +75,23 @@ def test_an_id_that_another_program_gave_to_another_content_first_is_answered_to
     assert (new > 1, version) == (True, 2)
     assert small.place("t", STRING) == (new, 1)
     assert small.place("u", INT) == (1, 1)
+
+
+def test_an_id_that_another_program_took_later_is_not_given_again_once_its_version_was_deleted(
+    small: SmallRegistry,
+) -> None:
+    """The new version would supersede the deleted one, whose record is what the id stands for."""
+    small.level(None, "NONE")
+    first, _ = small.place("s", STRING)
+    theirs = Subject.parse("theirs")
+    small.append(records.schema_key(theirs, 1), values.schema_value(theirs, 1, first, INT))
+    small.delete("s")
+    new, version = small.place("s", STRING)
+    assert (new > first, version) == (True, 2)
+    assert small.place("s", STRING) == (new, 2)
+    answering = versions.by_id(small.view, DEFAULT_CONTEXT, first)
+    assert answering is not None
+    assert entities.text(answering.row) == STRING
 
 
 def test_the_first_schema_of_a_context_records_the_context(small: SmallRegistry) -> None:
