@@ -35,6 +35,8 @@ _ALLOCATOR = {
     "MALLOC_MMAP_THRESHOLD_": (-3, 1 << 20),
     "MALLOC_TRIM_THRESHOLD_": (-1, 1 << 20),
 }
+# For work that soon needs as much memory again as it frees: each page that was returned costs a fault.
+_KEPT_BYTES = {"MALLOC_MMAP_THRESHOLD_": 32 << 20, "MALLOC_TRIM_THRESHOLD_": 64 << 20}
 LENGTH_BYTES = 8
 # Parsing one schema creates more objects than the default threshold of 700, and would start several searches
 # for cyclic garbage, which find nothing.
@@ -50,6 +52,21 @@ def module_command(module: str, *arguments: str) -> tuple[list[str], dict[str, s
     environment = {name: str(value) for name, (_, value) in _ALLOCATOR.items()} | os.environ
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_ROOT), environment.get("PYTHONPATH"))))
     return [sys.executable, "-P", "-m", module, *arguments], environment
+
+
+def keep_freed_memory(*, keep: bool) -> None:
+    """Have this process keep the memory that it frees, or return it to the system as usual.
+
+    Settings of the allocator in the environment are kept, if they are others than our own.
+    """
+    libc = ctypes.CDLL(None)
+    with contextlib.suppress(AttributeError):  # other C libraries have no mallopt
+        for name, kept in _KEPT_BYTES.items():
+            number, usual = _ALLOCATOR[name]
+            if os.environ.get(name, str(usual)) == str(usual):
+                libc.mallopt(number, kept if keep else usual)
+        if not keep:
+            libc.malloc_trim(0)
 
 
 def start_module(

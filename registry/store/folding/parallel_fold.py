@@ -19,7 +19,7 @@ from typing import IO, NamedTuple, cast
 
 import msgspec
 
-from registry.base.processes.child_process import module_command, receive, send
+from registry.base.processes.child_process import keep_freed_memory, module_command, receive, send
 from registry.domain.fold.fold import apply_all, has_quarantine
 from registry.domain.log_format.lineage import Lineage
 from registry.domain.log_format.records import Record
@@ -84,6 +84,7 @@ class FoldingProcess:
         # Lineage of the log up to the end of each batch in flight; empty batches have none.
         self._lineages: deque[Lineage] = deque()
         self._under_way = 0
+        keep_freed_memory(keep=True)  # Each batch needs as much as the one before.
         command, environment = module_command("registry.store.folding.parallel_fold", str(store.path.parent))
         self._process = subprocess.Popen(  # noqa: S603 (our own module and a path from the settings)
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, pipesize=_PIPE_BYTES
@@ -139,6 +140,7 @@ class FoldingProcess:
             self._process.kill()
             self._process.communicate()
         self._store.reader_check()
+        keep_freed_memory(keep=False)
 
 
 def fold_batches(path: Path, batches: IO[bytes], answers: IO[bytes]) -> None:
@@ -182,4 +184,5 @@ def split_new(changes: Changes, known: Collection[bytes]) -> tuple[list[tuple[by
 if __name__ == "__main__":
     # Garbage collection would take a fifth of the time, to look for cycles in tuples that have none.
     gc.disable()
+    keep_freed_memory(keep=True)
     fold_batches(Path(sys.argv[1]), sys.stdin.buffer, sys.stdout.buffer)
