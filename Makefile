@@ -25,6 +25,8 @@ PORT     ?=
 ROUNDS  ?= 20
 MINUTES ?= 60
 HISTORIES ?= 5000
+# For "make simulate": K/N if N machines share the histories of a commit; all of them if empty.
+PART    ?=
 # For "make bench-ab": the revision that this tree is compared with.
 REV     ?=
 # Arguments for pytest, such as TESTS="tests/unit -x".
@@ -69,7 +71,7 @@ help:
 	@echo 'make lint                                                ruff, mypy, and eslint and tsc for the console'
 	@echo 'make coverage [TESTS="tests/unit" | GROUP="computing clusters"]  which branches the tests take'
 	@echo 'make sabotage [ARGS=--outdated]                          break guarantees one by one: which test notices?'
-	@echo 'make simulate [MINUTES=60]                               random faults in a simulated cluster'
+	@echo 'make simulate [MINUTES=60 PART=1/20]                     random faults in a simulated cluster'
 	@echo 'make workflows                                           check .github/workflows'
 	@echo 'make pyspark-archive                                     registrar.spark as one file, in dist/'
 	@echo 'make release DRY_RUN=1                                   build all files of a release into dist/'
@@ -159,7 +161,7 @@ sabotage: $(VENV)/dev.stamp
 
 # Simulated histories, the same ones on every machine that has this commit.
 simulate: $(VENV)/dev.stamp
-	$(BIN)/python -m tests.simulation --minutes $(MINUTES) --seed-of HEAD
+	$(BIN)/python -m tests.simulation --minutes $(MINUTES) --seed-of HEAD $(if $(PART),--part $(PART))
 
 # Random faults on a real cluster, simulated histories, and load without faults: nothing lost, no false alarm.
 soak: tools $(VENV)/dev.stamp

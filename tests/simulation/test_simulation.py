@@ -5,6 +5,7 @@ Each seed is one history, always the same. ``python -m tests.simulation --minute
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 from registry.domain.log_format.records import NOOP_KEY, Entry
 from registry.log.contract import Claim
 
+from .__main__ import part_of, seeds
 from .history import Told, run
 from .partition import InvalidEpoch, OutOfSequence, Partition
 
@@ -127,3 +129,14 @@ def test_used_up_epochs_give_another_producer(partition: Partition) -> None:
     claims = [partition.init()[0] for _ in range(5)]
     assert [claim.epoch for claim in claims] == [0, 1, 2, 0, 1]
     assert len({claim.producer for claim in claims}) == 2
+
+
+def test_parts_share_the_seeds_of_one_commit_among_them() -> None:
+    parts = [list(seeds(100, 4, None, part_of(f"{part}/3"))) for part in (1, 2, 3)]
+    assert sorted(itertools.chain(*parts)) == [*range(100, 112)]
+
+
+@pytest.mark.parametrize("wrong", ["0/3", "4/3", "-1/3"])
+def test_a_part_that_does_not_exist_is_refused(wrong: str) -> None:
+    with pytest.raises(ValueError, match=wrong):
+        part_of(wrong)
