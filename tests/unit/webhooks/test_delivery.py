@@ -46,6 +46,7 @@ class Place:
         return Page(0, self.end, list(self.events), self.oldest)
 
     async def post(self, webhook: Webhook, event: Event) -> None:
+        assert len(self.done) < 100, "it would go on for ever"
         self.done.append(event.offset)
         if self.refusals:
             raise self.refusals.pop(0)
@@ -76,7 +77,8 @@ def delivered(place: Place, until: Callable[[], bool] | None = None) -> Delivery
 
     async def run() -> None:
         task = asyncio.create_task(delivery.run())
-        await until_async(until or place.stopped.is_set, "the delivery to get there")
+        there = until or place.stopped.is_set
+        await until_async(lambda: there() or task.done(), "the delivery to get there")
         assert not task.done()
         task.cancel()
 
