@@ -2,8 +2,9 @@
 
 The node sends batches of records. The process applies them over the store, which it reads itself, and over
 its own changes that the store does not hold yet; it replies with the changes in key order. Batches and
-replies go through pipes, each prefixed with its length. The processes take turns: the next batch is always
-received before the last reply is sent, so that full pipes cannot block both.
+replies go through pipes, each prefixed with its length. A pipe holds less than a batch, so each side sends in
+a thread: it goes on while the other one has not received yet. Several batches are under way, so that one
+waits to be folded and one to be committed at any time.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from operator import itemgetter
 from pathlib import Path
+from queue import Queue
+from threading import Thread
 from typing import IO, NamedTuple, cast
 
 import msgspec
@@ -32,6 +36,8 @@ from registry.store.reader import StoreReader
 
 # The maximum for unprivileged users; with a smaller pipe, the two processes wait for each other more often.
 _PIPE_BYTES = 1 << 20
+# Batches that were sent and not committed: one is folded, one waits on each side.
+_AHEAD = 3
 _END_S = 5.0
 
 Changes = dict[bytes, bytes | None]
@@ -71,6 +77,37 @@ class Pending(NamedTuple):
     quarantined: bool
 
 
+class Outbox:
+    """Sends messages through a pipe, in a thread.
+
+    If the other side has ended, they are dropped: who waits for its answers finds that out.
+    """
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self._pipe = pipe
+        # Nobody sends more than what is under way, and the end.
+        self._messages: Queue[bytes | None] = Queue(_AHEAD + 1)
+        self._thread = Thread(target=self._run, name="outbox", daemon=True)
+        self._thread.start()
+
+    def put(self, message: bytes) -> None:
+        """Send a message after those before it. Does not wait."""
+        self._messages.put(message)
+
+    def close(self) -> None:
+        """Close the pipe after the last message. Does not wait."""
+        self._messages.put(None)
+
+    def join(self) -> None:
+        """Wait until the pipe is closed."""
+        self._thread.join()
+
+    def _run(self) -> None:
+        with suppress(OSError), self._pipe:
+            while (message := self._messages.get()) is not None:
+                send(self._pipe, message)
+
+
 class FoldingProcess:
     """The node's side of the second process. ``read`` is :meth:`registry.log.contract.Log.read`."""
 
@@ -81,14 +118,16 @@ class FoldingProcess:
         self._bounds = records_max, bytes_max
         self._sent = store.applied
         self._lineage = store.lineage
-        # Lineage of the log up to the end of each batch in flight; empty batches have none.
+        # Lineage of the log up to the end of each batch under way.
         self._lineages: deque[Lineage] = deque()
-        self._under_way = 0
-        keep_freed_memory(keep=True)  # Each batch needs as much as the one before.
         command, environment = module_command("registry.store.folding.parallel_fold", str(store.path.parent))
         self._process = subprocess.Popen(  # noqa: S603 (our own module and a path from the settings)
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, pipesize=_PIPE_BYTES
         )
+        assert self._process.stdin is not None
+        self._outbox = Outbox(self._process.stdin)
+        self._process.stdin = None  # Only the outbox closes it.
+        keep_freed_memory(keep=True)  # Each batch needs as much as the one before.
 
     @property
     def position(self) -> int:
@@ -101,44 +140,45 @@ class FoldingProcess:
         return self._process.pid
 
     def step(self) -> None:
-        """Send the next batch, receive the reply to an earlier one and commit it.
+        """Send the next batches, receive the reply to an earlier one and commit it.
 
-        Raises :class:`FoldingEnded`, and the errors of the log and the store.
+        Does nothing if no records are available. Raises :class:`FoldingEnded`, and the errors of the log and
+        the store.
         """
-        assert self._process.stdin is not None
+        while len(self._lineages) < _AHEAD and self._send():
+            pass
+        if not self._lineages:
+            return
         assert self._process.stdout is not None
         try:
-            while self._under_way < 2:
-                self._send(self._process.stdin)
             answer = receive(self._process.stdout)
         except OSError as error:
             raise FoldingEnded from error
         if answer is None:
             raise FoldingEnded
-        self._under_way -= 1
-        if answer:
-            folded = _decode_folded(answer)
-            self._store.commit_folded(folded.new, folded.changed, folded.applied, self._lineages.popleft())
+        folded = _decode_folded(answer)
+        self._store.commit_folded(folded.new, folded.changed, folded.applied, self._lineages.popleft())
 
-    def _send(self, pipe: IO[bytes]) -> None:
-        # At the log's end, send an empty batch to keep the turns.
+    def _send(self) -> bool:
+        """Send the next batch, if the log has more records at hand."""
         fetched = self._read(self._sent, *self._bounds)
-        if fetched.next > self._sent:
-            self._lineage = self._lineage.with_records(fetched.records, fetched.epoch, fetched.epoch_end)
-            self._lineages.append(self._lineage)
-            send(pipe, _encode(Batch(fetched.records, fetched.next)))
-        else:
-            send(pipe, b"")
+        if fetched.next <= self._sent:
+            return False
+        self._lineage = self._lineage.with_records(fetched.records, fetched.epoch, fetched.epoch_end)
+        self._lineages.append(self._lineage)
+        self._outbox.put(_encode(Batch(fetched.records, fetched.next)))
         self._sent = fetched.next
-        self._under_way += 1
+        return True
 
     def close(self) -> None:
         """End the process; batches that were folded but not committed are folded again later."""
+        self._outbox.close()
         try:
             self._process.communicate(timeout=_END_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.communicate()
+        self._outbox.join()
         self._store.reader_check()
         keep_freed_memory(keep=False)
 
@@ -147,11 +187,11 @@ def fold_batches(path: Path, batches: IO[bytes], answers: IO[bytes]) -> None:
     """Fold batches over the store at ``path`` until ``batches`` ends: the main loop of the second process."""
     store = StoreReader(path)
     pending: deque[Pending] = deque()
-    answer: bytes | None = None
+    outbox = Outbox(answers)
     while (batch := receive(batches)) is not None:
-        if answer is not None:
-            send(answers, answer)
-        answer = _encode(_fold(store, _decode_batch(batch), pending)) if batch else b""
+        outbox.put(_encode(_fold(store, _decode_batch(batch), pending)))
+    outbox.close()
+    outbox.join()
     store.close()
 
 

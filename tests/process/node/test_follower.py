@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from registry.base.processes.child_process import receive
 from registry.domain.fold.fold import FOLD_VERSION, apply
 from registry.domain.log_format.records import Entry
 from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.view import scan
 from registry.log.embedded.log import EmbeddedLog
 from registry.node.replication.follower import Follower
+from registry.store.folding.parallel_fold import Outbox
 from registry.store.layout import StoreError
 from registry.store.lmdb import Store
 from registry.store.open import open_store
@@ -120,6 +122,39 @@ def test_a_batch_sees_what_the_one_before_it_changed(log: EmbeddedLog, store: St
     while follower.step(20):
         pass
     assert stored_rows(store) == plain_rows(log)
+
+
+def test_batches_wait_for_the_second_process_and_for_the_commit(log: EmbeddedLog, store: Store) -> None:
+    log.append(history(3000))
+    follower = Follower(log, store, far_behind=100)
+    assert follower.step(20) == 20
+    assert follower.position == 60
+    assert follower.step(20) == 20
+    assert follower.position == 80
+    follower.close()
+
+
+def test_a_full_pipe_stops_nobody_who_sends() -> None:
+    inlet, outlet = os.pipe()
+    with os.fdopen(inlet, "rb") as here:
+        outbox = Outbox(os.fdopen(outlet, "wb"))
+        messages = [bytes([number]) * (3 << 20) for number in range(3)]
+        for message in messages:
+            outbox.put(message)
+        outbox.close()
+        assert [receive(here) for _ in messages] == messages
+        assert receive(here) is None
+    outbox.join()
+
+
+def test_what_is_sent_to_a_process_that_has_ended_is_dropped() -> None:
+    inlet, outlet = os.pipe()
+    outbox = Outbox(os.fdopen(outlet, "wb"))
+    outbox.put(bytes(3 << 20))
+    os.close(inlet)
+    outbox.put(b"more")
+    outbox.close()
+    outbox.join()
 
 
 def test_holes_of_compaction_are_stepped_over(log: EmbeddedLog, store: Store) -> None:
