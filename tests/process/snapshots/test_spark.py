@@ -985,6 +985,39 @@ def test_check_decode_reads_a_topic_with_the_schema_in_a_file(
     assert registrar("check", str(file), "--sample", "1", "--url", registry.url).returncode == 2
 
 
+def test_check_decode_reads_each_side_with_the_newest_version_of_its_own_subject(
+    spark: SparkSession, kafka: Broker, registry: Served, tmp_path: Path
+) -> None:
+    topic = make_topic(kafka.address, KEPT, partitions=2)
+    ids = {}
+    with httpx.Client(base_url=registry.url) as http:
+        for side, text in (("key", '"string"'), ("value", rereading.order(("a", "int")))):
+            posted = http.post(f"/subjects/{topic}-{side}/versions", json={"schema": text})
+            ids[side] = posted.raise_for_status().json()["id"]
+    key, value = (b"\0" + ids[side].to_bytes(4) for side in ("key", "value"))
+    # By turns in two partitions: fine, a cut key, a deletion, a cut value, no key.
+    sent = [(key + b"\2k", value + b"\2"), (key + b"\6k", value + b"\4"), (key + b"\2k", None)]
+    sent += [(key + b"\2k", value), (None, value + b"\2")]
+    counting.produce(kafka.address, topic, [counting.Sent(*each, []) for each in sent], partitions=2)
+    for side, versions in (
+        ("key", ['"int"', '"bytes"']),
+        ("value", [rereading.order(("z", "int")), rereading.order(("a", "long"))]),
+    ):
+        folder = tmp_path / "schemas" / f"{topic}-{side}"
+        folder.mkdir(parents=True)
+        for number, text in enumerate(versions, 1):
+            (folder / f"{number}.avsc").write_text(text)
+    words = ("check", str(tmp_path / "schemas"), "--topic", topic, "--decode", "--json")
+    words += ("--url", registry.url, "--kafka", kafka.address)
+    for flags, side, place in (((), "value", [1, 1]), (("--keys",), "key", [1, 0])):
+        found = registrar(*words, *flags)
+        decoded = json.loads(found.stdout)["decoded"]
+        assert found.returncode == 1
+        assert [decoded[name] for name in ("side", "messages", "nulls", "failures")] == [side, 4, 1, 1]
+        [failed] = decoded["failed"]
+        assert (failed["id"], failed["first"]) == (ids[side], [place])
+
+
 def expire(servers: str, topic: str, offset: int) -> None:
     """Remove the messages of a topic before an offset, as retention does."""
     at = TopicPartition(topic, 0, offset)
