@@ -104,6 +104,13 @@ def test_a_listener_is_told_that_the_log_no_longer_has_what_it_lacks(feed: NodeF
     assert told(feed, 0) == Page([], 8, "a log"), "from the beginning, wherever that is"
 
 
+def test_older_events_are_read_from_the_log_up_to_what_was_applied(feed: NodeFeed, log: ListLog) -> None:
+    log.append(8)
+    feed.add_records(None, 5)
+    page = told(feed, 2)
+    assert ([decode_event(each).offset for each in page.events], page.next) == ([2, 3, 4], 5)
+
+
 def test_what_compaction_has_removed_is_passed_over(feed: NodeFeed, log: ListLog) -> None:
     log.append(8)
     feed.add_records(None, 8)
