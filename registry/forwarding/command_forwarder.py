@@ -171,9 +171,8 @@ class Forwarding:
         if not identity.peer:
             return ConfluentClient(identity, self._node_port)
         client = PrimaryClient(
-            identity, self._signings, self._tls, node=self._node, refused=self._node_port.evict,
-            expect_records=self._node_port.expect_records,
-        )  # fmt: skip
+            identity, self._signings, self._tls, node=self._node, node_port=self._node_port
+        )
         client.start()
         return client
 

@@ -21,7 +21,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from election.contract import Identity
-from registry.domain.commands import NotPrimary, Outcome, Unknown
+from registry.domain.commands import Done, NotPrimary, Outcome, Unknown
 from registry.domain.errors import outcome_unknown
 from registry.domain.pending_command import CommandRequest, PendingCommand, Submit
 from registry.host.tracing.contract import NO_TRACING, Tracing
@@ -138,6 +138,14 @@ class Outcomes(msgspec.Struct, frozen=True):
     end: int = 0
 
 
+class LoggedOutcomes(Outcomes, frozen=True):
+    """The outcome of a single command, with its records, so that its sender need not fetch them."""
+
+    # The identity of the log, and the records as it holds them, packed.
+    log: str = ""
+    records: bytes = b""
+
+
 class PeerStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     """A node's identity and role."""
 
@@ -157,11 +165,11 @@ class PeerStatus(msgspec.Struct, frozen=True, omit_defaults=True):
 
 encode = msgspec.msgpack.Encoder().encode
 decode_batch = msgspec.msgpack.Decoder(Batch).decode
-_decode_outcomes = msgspec.msgpack.Decoder(Outcomes).decode
+_decode_outcomes = msgspec.msgpack.Decoder(LoggedOutcomes).decode
 decode_status = msgspec.msgpack.Decoder(PeerStatus).decode
 
 
-def outcomes_of(body: bytes, count: int) -> Outcomes:
+def outcomes_of(body: bytes, count: int) -> LoggedOutcomes:
     """Decode the outcomes of ``count`` commands. Raises ``msgspec.DecodeError``."""
     reply = _decode_outcomes(body)
     if len(reply.outcomes) != count:
@@ -209,7 +217,20 @@ class NodePort(Protocol):
         ...
 
     async def reach_async(self, offset: int, timeout_s: float) -> bool:
-        """Wait until the store has applied the log up to ``offset``; return True if so."""
+        """Wait until the store has applied what the primary has appended for this node; return True if so."""
+        ...
+
+    @property
+    def log_identity(self) -> str:
+        """The identity of the log."""
+        ...
+
+    def last_append(self, end: int) -> bytes:
+        """Return the local writer's last append if it ends at ``end`` and is small, else nothing."""
+        ...
+
+    def take_records(self, log: str, records: bytes) -> None:
+        """Apply what the primary has appended to a log, if that is this node's and they come next."""
         ...
 
     def expect_records(self) -> None:
@@ -259,7 +280,13 @@ class BatchDecider:
             answered(encode(Outcomes([NotPrimary()] * len(batch.requests))))
             return
         end = self._node_port.applied()
-        self._decide(batch, lambda outcomes: answered(encode(Outcomes(outcomes, end))))
+        self._decide(batch, lambda outcomes: answered(encode(self._reply(outcomes, end))))
+
+    def _reply(self, outcomes: list[Outcome], end: int) -> Outcomes:
+        match outcomes:
+            case [Done(_, offset)] if records := self._node_port.last_append(offset):
+                return LoggedOutcomes(outcomes, end, self._node_port.log_identity, records)
+        return Outcomes(outcomes, end)
 
     def _decide(self, batch: Batch, answered: Callable[[list[Outcome]], None]) -> None:
         outcomes: list[Outcome | None] = [None] * len(batch.requests)

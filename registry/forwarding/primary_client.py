@@ -10,7 +10,7 @@ import asyncio
 import logging
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -32,7 +32,7 @@ from registry.domain.pending_command import PendingCommand
 
 from .authentication import Signings
 from .http2_connection import NotSent
-from .node_port import Batch, encode, outcome_of, outcomes_of
+from .node_port import Batch, NodePort, encode, outcome_of, outcomes_of
 from .peer_client import Doubtful, NotAPeer, Peer, PrimaryConnection
 
 if TYPE_CHECKING:
@@ -53,16 +53,16 @@ _log = logging.getLogger(__name__)
 class _Upload:
     """A batch under way."""
 
-    def __init__(self, commands: list[PendingCommand], expect_records: Callable[[], None]) -> None:
+    def __init__(self, commands: list[PendingCommand], on_sent: Callable[[], None]) -> None:
         self.commands = commands
-        self._expect_records = expect_records
+        self._on_sent = on_sent
         # True if the primary may have all of it.
         self.sent = False
 
     def on_sent(self) -> None:
         """Note that the last byte was sent."""
         self.sent = True
-        self._expect_records()
+        self._on_sent()
 
 
 class _Lane:
@@ -95,7 +95,7 @@ class _Lane:
 class PrimaryClient:
     """Connected to the primary ``identity`` from :meth:`start` to :meth:`retire`.
 
-    ``refused``: see :class:`PrimaryConnection`. ``expect_records`` is called when commands were sent.
+    ``node_port`` learns of records that the primary is about to append, or sends with an outcome.
     """
 
     def __init__(
@@ -105,14 +105,17 @@ class PrimaryClient:
         tls: PeerTls | None,
         *,
         node: str,
-        refused: Callable[[Identity], Awaitable[bool]],
-        expect_records: Callable[[], None],
+        node_port: NodePort,
     ) -> None:
         self.identity = identity
         self._node = node
-        self._expect_records = expect_records
+        self._node_port = node_port
+        # True if the last outcome came with its records, so that they need not be fetched.
+        self._gets_records = False
         self._loop = asyncio.get_running_loop()
-        self._connection = PrimaryConnection(identity, signings, tls, connected=self._plan, refused=refused)
+        self._connection = PrimaryConnection(
+            identity, signings, tls, connected=self._plan, refused=node_port.evict
+        )
         self._small = _Lane(UNDER_WAY_MAX, BATCH_MAX)
         self._large = _Lane(LARGE_UNDER_WAY_MAX, BATCH_MAX)
         self._long = _Lane(math.inf, 1)
@@ -196,7 +199,7 @@ class PrimaryClient:
             while lane.waiting and len(lane.under_way) < lane.batches_max:
                 if self._connection.peer is None:
                     return
-                self._begin(self._connection.peer, _Upload(self._take(lane), self._expect_records), lane)
+                self._begin(self._connection.peer, _Upload(self._take(lane), self._on_sent), lane)
 
     def _begin(self, peer: Peer, upload: _Upload, lane: _Lane) -> None:
         def on_exchanged(task: asyncio.Task[None]) -> None:
@@ -206,6 +209,10 @@ class PrimaryClient:
         task = self._loop.create_task(self._exchange(peer, upload))
         lane.under_way[task] = upload
         task.add_done_callback(on_exchanged)
+
+    def _on_sent(self) -> None:
+        if not self._gets_records:
+            self._node_port.expect_records()
 
     def _take(self, lane: _Lane) -> list[PendingCommand]:
         taken: list[PendingCommand] = []
@@ -229,6 +236,9 @@ class PrimaryClient:
             reply = outcomes_of(answer, len(commands))
             outcomes = reply.outcomes
             self.end = max(self.end, reply.end)
+            self._gets_records = bool(reply.records)
+            if reply.records:
+                self._node_port.take_records(reply.log, reply.records)
         except NotSent:
             peer.abort()  # It accepts no more, so the next attempt needs another connection.
             outcomes = [NotPrimary()] * len(commands)

@@ -263,3 +263,17 @@ class AsyncLog(Log, Protocol):
     def is_at_hand(self, offset: int) -> bool:
         """Return true if :meth:`read` from ``offset`` would advance now. Does not block."""
         ...
+
+    def last_append(self, end: int) -> bytes:
+        """Return this log's last append, packed, if it ends at ``end`` and is small; else nothing.
+
+        Does not block.
+        """
+        ...
+
+    def offer(self, packed: bytes) -> bool:
+        """Take what another process has appended to this very log, so that it need not be fetched.
+
+        Returns false if it does not come next. Does not block.
+        """
+        ...

@@ -104,7 +104,7 @@ class Node:
         )  # fmt: skip
         self.read_barrier = ReadBarrier(
             self.log, self.store, ask_s=settings.confirm_timeout_s,
-            nudge=self.following.nudge, on_reply=self.following.on_reply,
+            nudge=self.following.nudge, expect=self.following.expect, on_reply=self.following.on_reply,
             stuck=lambda: bool(self.following.store_error),
         )  # fmt: skip
         self.certificates = certificate_gauges(settings)
@@ -147,7 +147,7 @@ class Node:
         elif isinstance(self.log, ReconnectingLog):
             self._submit = LoneAppends(
                 self.writer, self.candidate.write_loop, self.log,
-                is_busy=lambda: self.store.is_being_written or (cipher is not None and cipher.is_blocked),
+                is_busy=self._is_busy,
                 guarded=self._threads.run_guarded, soon=callbacks.soon,
             ).submit  # fmt: skip
         self.maintenance = Maintenance(self.log, self.store, self.following, settings, self.files)
@@ -297,8 +297,28 @@ class Node:
             self._submit(pending)
 
     async def reach_async(self, offset: int, timeout_s: float) -> bool:
+        """Wait until the store holds what the primary has appended for this node; false on a timeout."""
+        return await self.read_barrier.reach(offset, timeout_s, own=True)
+
+    async def confirm_at(self, offset: int, timeout_s: float) -> bool:
         """Wait until the store holds the log up to ``offset``; return false on a timeout."""
         return await self.read_barrier.reach(offset, timeout_s)
+
+    @property
+    def log_identity(self) -> str:
+        """The identity of the log."""
+        return self.log.identity
+
+    def last_append(self, end: int) -> bytes:
+        """Return the writer's last append if it ends at ``end`` and is small, else nothing."""
+        return self.log.last_append(end) if isinstance(self.log, ReconnectingLog) else b""
+
+    def take_records(self, log: str, records: bytes) -> None:
+        """Apply what the primary has appended to a log, if that is this node's and they come next."""
+        own = self.log
+        taken = isinstance(own, ReconnectingLog) and log == own.identity and own.offer(records)
+        if taken and not self._is_busy():
+            self.following.step_at_hand()
 
     def expect_records(self) -> None:
         """Say that the primary is about to append records for which this node will wait."""
@@ -327,6 +347,10 @@ class Node:
             return self.cipher.last_error
         with self.store.view() as view:
             return NOT_CONFIGURED if has_encoded(view) else ""
+
+    def _is_busy(self) -> bool:
+        """Return true if applying records would wait for a commit, or for the keys of sensitive metadata."""
+        return self.store.is_being_written or (self.cipher is not None and self.cipher.is_blocked)
 
     def _barrier_applied(self, barrier: Barrier) -> None:
         self.candidate.barrier_applied(barrier)

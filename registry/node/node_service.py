@@ -254,7 +254,7 @@ class NodeSession:
     async def _confirm(self, number: int, offset: int) -> None:
         timeout_s = self._service.confirm_timeout_s
         if offset >= 0:
-            fresh = await self._node.reach_async(offset, timeout_s)
+            fresh = await self._node.confirm_at(offset, timeout_s)
         else:
             fresh = await self._node.confirm(timeout_s)
         if fresh:

@@ -245,6 +245,7 @@ class Running:
             cast("Store", self.store),
             ask_s=_ASK_S,
             nudge=lambda: None,
+            expect=lambda: None,
             on_reply=lambda _: None,
             stuck=lambda: self.store.full,
             condition=self._condition,
@@ -410,6 +411,11 @@ class Node:
     def foreign(self) -> bool:
         """True if it reports that the log is not the one of its store."""
         return self.running is not None and isinstance(self.running.error, ForeignLog)
+
+    @property
+    def opening(self) -> bool:
+        """True while it opens its log, for instance because an answer of a broker was lost."""
+        return self.running is not None and not self.running.started
 
     def replace_store(self) -> None:
         """Begin with an empty store."""

@@ -29,6 +29,7 @@ from registry.host import stop_budget
 from registry.log.contract import ForeignLog
 from registry.node.command_router import CommandRouter
 from registry.node.leadership.role import Stage
+from registry.node.replication.reconnecting_log import ReconnectingLog
 
 from .event_loop import let_pass
 from .world import World
@@ -89,7 +90,20 @@ class NodePort:
         return self._life.store.applied
 
     async def reach_async(self, offset: int, timeout_s: float) -> bool:
-        return await self._life.read_barrier.reach(offset, timeout_s)
+        return await self._life.read_barrier.reach(offset, timeout_s, own=True)
+
+    @property
+    def log_identity(self) -> str:
+        return self._life.log.identity
+
+    def last_append(self, end: int) -> bytes:
+        log = self._life.log
+        return log.last_append(end) if isinstance(log, ReconnectingLog) else b""
+
+    def take_records(self, log: str, records: bytes) -> None:
+        own = self._life.log
+        if isinstance(own, ReconnectingLog) and log == own.identity:
+            own.offer(records)
 
     def expect_records(self) -> None:
         pass  # It follows all the time.

@@ -144,11 +144,14 @@ def _digest(world: World, cluster: Cluster) -> str:
 
 
 def _writes_again(world: World, cluster: Cluster, clients: list[Client]) -> None:
-    """After the storm the cluster must heal by itself, or once an operator has seen foreign logs."""
-    last: list[bool] = []
+    """After the storm the cluster must heal by itself, or once an operator has seen foreign logs.
+
+    A node that is still opening its log refuses the write after a while.
+    """
+    last, nodes = list[bool](), cluster.nodes
 
     def write() -> None:
-        while not (done := clients[0].succeeds()) and any(node.foreign for node in cluster.nodes):
+        while not (done := clients[0].succeeds()) and any(each.foreign or each.opening for each in nodes):
             world.sleep(1.0)
         last.append(done)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 import orjson
+import pytest
 
 from registry.domain.commands import Command, DeleteVersion, Done, Outcome, Register, Unknown
 from registry.domain.model import Subject
@@ -16,7 +17,7 @@ from registry.domain.queries import versions
 from registry.node.leadership.role import Stage
 
 from .cluster import Cluster, Node
-from .forwarding import REQUEST_S, Requests
+from .forwarding import REQUEST_S, NodePort, Requests
 from .sockets import Link
 from .world import Process, World
 
@@ -201,7 +202,21 @@ def test_a_primary_that_is_only_silent_stays() -> None:
     Scene(scene)
 
 
-def test_a_node_answers_a_write_once_its_own_store_has_it() -> None:
+def test_a_node_answers_a_write_whose_records_the_primary_has_sent_though_its_log_lags() -> None:
+    def scene(cast: Scene) -> None:
+        cast.secondary.line.lagging = True
+        cast.begin(COMMAND)
+        outcome = cast.outcome()
+        assert isinstance(outcome, Done)
+        assert cast.secondary.line.lagging
+        assert cast.secondary.store.applied >= outcome.offset
+
+    Scene(scene)
+
+
+def test_a_node_answers_a_write_once_its_own_store_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NodePort, "take_records", lambda *_: None)
+
     def scene(cast: Scene) -> None:
         cast.secondary.line.lagging = True
         cast.begin(COMMAND)

@@ -79,6 +79,8 @@ class Appender:
         # No batch of this claim can have a lower offset.
         self._offset_min = 0
         self._used_at = 0.0
+        # The last batch, with its offset, if the log holds it as it was sent.
+        self._appended = b""
         # Why nothing may be appended for now; empty if nothing forbids it.
         self._forbidden = ""
 
@@ -103,6 +105,11 @@ class Appender:
         if not unsafe and self._timestamps.is_ahead:
             return Fencing(renew_s, _CLOCK_AHEAD, own=True)
         return Fencing(renew_s, unsafe)
+
+    def last_batch(self, end: int) -> bytes:
+        """Return the last batch that was appended if it ends at ``end``, else nothing; for any thread."""
+        batch = self._appended
+        return batch if batch and next(record_batches.batch_headers(batch)).next == end else b""
 
     def forbid(self, reason: str) -> None:
         """Append nothing, and give up the claim, until this is called with an empty reason."""
@@ -231,9 +238,11 @@ class Appender:
                 check_age=check_age,
                 repeats=repeats,
             )
+            self._appended = b""
             offset = await attempt.run()
             if attempt.as_sent:
-                self._on_appended(offset, record_batches.with_base_offset(batch.data, offset))
+                self._appended = record_batches.with_base_offset(batch.data, offset)
+                self._on_appended(offset, self._appended)
             return offset
 
         timestamp_ms = self._timestamps.now()

@@ -125,11 +125,27 @@ class Fetcher:
 
     def put(self, offset: int, data: bytes) -> None:
         """Take this node's append at ``offset``; if it comes next it need not be fetched."""
-        learn = self._partition.clock() - self._fetched_at > _LEARN_EPOCH_EVERY_S
-        if self.buffer.follows(offset) and not learn:
+        if self._is_next(offset):
             # Set first: a reader that wakes up may wait again at once, and must then rouse the loop.
             self._rests_until = self._partition.clock() + _REST_S
             self._add(self.buffer.target(), data)
+
+    def _is_next(self, offset: int) -> bool:
+        """Return true if a batch at ``offset`` comes next, and need not be fetched to learn its epoch."""
+        knows_epoch = self._partition.clock() - self._fetched_at <= _LEARN_EPOCH_EVERY_S
+        return knows_epoch and self.buffer.follows(offset)
+
+    def offer(self, data: bytes) -> bool:
+        """Take a batch that another process has appended, see :meth:`.contract.AsyncLog.offer`.
+
+        May be called from any thread: of two that add what comes next, the buffer takes one.
+        """
+        header = next(record_batches.batch_headers(data), None)
+        if header is None or not self._is_next(header.offset):
+            return False
+        self._partition.advance_end(header.next)
+        self.put(header.offset, data)
+        return True
 
     def _rouse(self) -> None:
         self._rests_until = 0.0

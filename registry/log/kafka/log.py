@@ -36,6 +36,8 @@ from .timestamps import wall_ms
 from .topic import TopicOptions, TopicState, check, open_topic
 
 _START_TIMEOUT_S = 30.0
+# A larger one costs as much to pass on as to fetch.
+SMALL_BATCH_BYTES = 64 << 10
 # More than any call exceeds its timeout by.
 _SLACK_S = 30.0
 
@@ -247,6 +249,15 @@ class KafkaLog:
     def is_at_hand(self, offset: int) -> bool:
         """Look into the buffer, see :meth:`.contract.AsyncLog.is_at_hand`."""
         return self._fetcher.buffer.is_at_hand(offset)
+
+    def last_append(self, end: int) -> bytes:
+        """Return the last batch, see :meth:`.contract.AsyncLog.last_append`."""
+        batch = self._appender.last_batch(end)
+        return batch if len(batch) <= SMALL_BATCH_BYTES else b""
+
+    def offer(self, packed: bytes) -> bool:
+        """Put a batch into the buffer, see :meth:`.contract.AsyncLog.offer`."""
+        return not self._closed and self._fetcher.offer(packed)
 
     def check_topic(self) -> list[str]:
         """Check the topic's settings again; return warnings, each with the command that fixes it.

@@ -7,6 +7,7 @@ with every metadata refresh, and the records with every new leader epoch and eve
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -62,6 +63,7 @@ class Partition:
         self.min_in_sync = 1
         # The log's end as last known.
         self.end = 0
+        self._advancing = threading.Lock()
         self.cluster: Cluster | None = None
         # When the brokers last described it, by the monotonic clock.
         self.refreshed_at = -1.0
@@ -93,8 +95,9 @@ class Partition:
         return self.metadata.epoch if self.metadata else -1
 
     def advance_end(self, end: int) -> None:
-        """Remember an end of the log; it never goes back."""
-        self.end = max(self.end, end)
+        """Remember an end of the log; it never goes back. Callable from any thread."""
+        with self._advancing:
+            self.end = max(self.end, end)
 
     def suspect(self, kind: str, text: str) -> NoReturn:
         """Record one more sign that the log is another one, and raise what it means."""

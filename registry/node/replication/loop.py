@@ -32,6 +32,9 @@ _NUDGED_LATELY_S = 1.0
 # client's next request. A request that waits for records, or is sent to the primary, ends the pause.
 _ANSWER_S = 0.005
 _STUCK_S = 10.0
+# Records of a step of another thread. One that keeps it this long leaves the next ones to the thread that
+# follows, for that long.
+_HERE_MAX, _SLOW_S, _SLOW_PAUSE_S = 8, 0.05, 1.0
 # A log that does not answer for this long is an error; before, it is only a warning.
 _ERROR_AFTER_S = 5.0
 _QUARANTINE_SHOWN_MAX = 20
@@ -72,6 +75,8 @@ class FollowLoop:
         self._stopping = threading.Event()
         self._nudged = threading.Event()
         self._nudged_at = 0.0
+        # Until then other threads make no steps, because one took long.
+        self._slow_until = 0.0
         self._logged_at = time.monotonic()
         self._asked_at = 0.0
         self._seen = store.applied
@@ -132,12 +137,35 @@ class FollowLoop:
                 with self._moved:
                     self._moved.wait_for(lambda: self._store.applied >= offset, _TURN_S)
 
+    def step_at_hand(self) -> None:
+        """Apply what was read, in the calling thread, unless that has to wait for something.
+
+        The thread that follows does what is left, and meets every error.
+        """
+        began = time.monotonic()
+        is_much = self._log.end() - self._store.applied > _HERE_MAX
+        if is_much or not self.started or self.last_error or self._is_stale() or began < self._slow_until:
+            return
+        if not self._stepping.acquire(blocking=False):
+            return
+        try:
+            self._step()
+        except (StoreError, LogError):
+            self._nudged.set()
+        finally:
+            self._stepping.release()
+        if (ended := time.monotonic()) - began > _SLOW_S:
+            self._slow_until = ended + _SLOW_PAUSE_S
+
+    def _is_stale(self) -> bool:
+        return self._staleness is not None and bool(self._staleness.too_long())
+
     def _step_or_wait(self) -> None:
         if not self._step():
             self._log.wait(self._follower.position, _WAIT_S)
 
     def _step(self) -> int:
-        if self._staleness is not None and self._staleness.too_long():
+        if self._staleness is not None and self._is_stale():
             # While the log is unreachable the node serves the stale store; once reachable, the node ends.
             self._log.query_end(ASK_S)
             raise StaleStore(self._staleness.too_long())

@@ -100,9 +100,10 @@ _Waiting = tuple[float, int, "asyncio.Future[bool]"]
 class ReadBarrier:
     """Makes requests wait until the store is fresh enough. Created on the thread of the event loop.
 
-    ``nudge`` is called when a request waits for records that the store does not hold yet. ``on_reply`` is
-    called after each query, with the error if it failed. ``stuck`` returns true if the store cannot be
-    written: no request waits for it then. The thread in :meth:`run` waits on a ``condition``.
+    ``nudge`` is called when a request waits for records that the store does not hold yet, ``expect`` if the
+    primary has appended them for it. ``on_reply`` is called after each query, with the error if it failed.
+    ``stuck`` returns true if the store cannot be written: no request waits for it then. The thread in
+    :meth:`run` waits on a ``condition``.
     """
 
     def __init__(
@@ -112,6 +113,7 @@ class ReadBarrier:
         *,
         ask_s: float,
         nudge: Callable[[], None],
+        expect: Callable[[], None],
         on_reply: Callable[[LogError | None], None],
         stuck: Callable[[], bool] = lambda: False,
         condition: Callable[[], threading.Condition] = threading.Condition,
@@ -120,7 +122,7 @@ class ReadBarrier:
         self._log = log
         self._store = store
         self._ask_s = ask_s
-        self._nudge = nudge
+        self._nudge, self._expect = nudge, expect
         self._on_reply = on_reply
         self._stuck = stuck
         self._waiting: list[_Waiting] = []
@@ -132,14 +134,17 @@ class ReadBarrier:
         self._wanted = condition()
         self._stopping = False
 
-    async def reach(self, offset: int, timeout_s: float) -> bool:
-        """Wait until the store holds the log up to ``offset``; return false if it does not in time."""
+    async def reach(self, offset: int, timeout_s: float, *, own: bool = False) -> bool:
+        """Wait until the store holds the log up to ``offset``; return false if it does not in time.
+
+        ``own``: the primary has appended for the request what it waits for.
+        """
         if self._store.applied >= offset:
             return True
         if self._stuck():
             return False
         reached: asyncio.Future[bool] = self._loop.create_future()
-        self._when_applied(offset, reached)
+        self._when_applied(offset, reached, self._expect if own else self._nudge)
         await asyncio.wait((reached,), timeout=timeout_s)
         if reached.done():
             return reached.result()
@@ -199,7 +204,7 @@ class ReadBarrier:
         elif self._stuck():
             asking.set_result(False)
         else:
-            self._when_applied(end, asking)
+            self._when_applied(end, asking, self._nudge)
             if not asking.done():
                 self._loop.call_later(self._ask_s, self._give_up, asking)
 
@@ -215,14 +220,14 @@ class ReadBarrier:
             if not reached.done():
                 reached.set_result(False)
 
-    def _when_applied(self, offset: int, reached: asyncio.Future[bool]) -> None:
+    def _when_applied(self, offset: int, reached: asyncio.Future[bool], nudge: Callable[[], None]) -> None:
         heapq.heappush(self._waiting, (offset, next(self._numbers), reached))
         self._least = self._waiting[0][0]
         # Steps are noticed only from here on; this check catches one made since the caller's check.
         if self._store.applied >= offset:
             self._release()
         else:
-            self._nudge()
+            nudge()
 
     def _release(self) -> None:
         self._releasing = False

@@ -188,6 +188,16 @@ class ReconnectingLog:
         log = self._log
         return log is not None and log.is_at_hand(offset)
 
+    def last_append(self, end: int) -> bytes:
+        """Forward to :meth:`.contract.AsyncLog.last_append`; nothing while no log is attached."""
+        log = self._log
+        return b"" if log is None else log.last_append(end)
+
+    def offer(self, packed: bytes) -> bool:
+        """Forward to :meth:`.contract.AsyncLog.offer`; false while no log is attached."""
+        log = self._log
+        return log is not None and log.offer(packed)
+
     def check_topic(self) -> list[str]:
         """Return human-readable problems with the topic's configuration; none while no log is attached."""
         log = self._log

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
@@ -25,7 +26,9 @@ from registry.log.contract import (
     Unreachable,
     UnsafeFence,
 )
+from registry.log.kafka import fetcher
 from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.partition import Partition
 from registry.log.kafka.producer_id import DEFAULT_S, RENEWALS
 from tests.contract.log.conftest import FORGETS_S, OddBroker, Opened
 from tests.support.kafka_topics import admin, delete_topic, make_topic
@@ -120,6 +123,36 @@ def test_an_append_that_does_not_block_reports_its_offset_when_it_can_be_read(
     assert not log.is_at_hand(0), "the reader is past it"
     assert [each.value for each in log.read(1, 10, 1 << 20).records] == [b"1"]
     assert not log.is_at_hand(2)
+
+
+def test_another_process_reads_an_append_that_it_is_offered_without_fetching_it(
+    kafka: Broker, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = make_topic(kafka.address)
+    log, other = opened(kafka.address, topic), opened(kafka.address, topic)
+    take_over(log)
+    assert values(other) == [b""]
+    fetches: list[int] = []
+    monkeypatch.setattr(fetcher, "fetch", _counted(fetcher.fetch, fetches))
+    for value in (b"1", b"2"):
+        end = begun(log, value).result(30) + 1
+        assert not log.last_append(end + 1)
+        assert not other.offer(b"")
+        assert other.offer(log.last_append(end))
+        assert other.end() == end
+        assert [each.value for each in other.read(end - 1, 10, 1 << 20).records] == [value]
+        assert not other.offer(log.last_append(end)), "it has that already"
+    assert not fetches
+    other.close()
+    assert not other.offer(log.last_append(end))
+
+
+def _counted(fetch: Callable[..., Awaitable[Any]], offsets: list[int]) -> Callable[..., Awaitable[Any]]:
+    def counted(partition: Partition, offset: int, *given: Any) -> Awaitable[Any]:
+        offsets.append(offset)
+        return fetch(partition, offset, *given)
+
+    return counted
 
 
 def test_an_append_that_does_not_block_reports_why_it_failed(odd: OddBroker, opened: Opened) -> None:

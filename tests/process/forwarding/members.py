@@ -66,6 +66,9 @@ class Member:
         self.full = False
         # How often it was told to expect records; whether each command may be answered once logged.
         self.expected = 0
+        # True: it passes records on. Those that it was passed.
+        self.passes_on = False
+        self.taken: list[tuple[str, bytes]] = []
         self.once_logged: list[bool] = []
         self.peers: Peers
         self._calls: list[Callable[[], None]] = []
@@ -131,6 +134,14 @@ class Member:
 
     def applied(self) -> int:
         return self.at
+
+    log_identity = "log"
+
+    def last_append(self, end: int) -> bytes:
+        return b"%d" % end if self.passes_on else b""
+
+    def take_records(self, log: str, records: bytes) -> None:
+        self.taken.append((log, records))
 
     def expect_records(self) -> None:
         self.expected += 1

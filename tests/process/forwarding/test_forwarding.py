@@ -122,6 +122,25 @@ async def test_a_secondary_waits_for_records_when_it_has_sent_a_command_and_the_
         assert primary.once_logged == [False, True]
 
 
+@running
+async def test_the_records_of_a_single_command_come_with_its_outcome_and_are_not_expected_from_then_on() -> (
+    None
+):
+    async with group(2) as nodes:
+        primary, secondary = nodes.members
+        primary.passes_on = True
+        nodes.elect(0)
+        await until_met(secondary)
+        first = await submit(secondary, Register("first", SCHEMA))
+        second = await submit(secondary, Register("second", SCHEMA))
+        assert secondary.taken == [("log", b"%d" % each.offset) for each in (first, second)]
+        assert secondary.expected == 1
+        await asyncio.gather(*(submit(secondary, Register(name, SCHEMA)) for name in "abc"))
+        assert len(secondary.taken) == 2, "those of several commands are fetched"
+        await submit(secondary, Register("next", SCHEMA))
+        assert secondary.expected == 2
+
+
 @pytest.mark.parametrize("text", [SCHEMA, " " * LARGE_BYTES + SCHEMA], ids=["small", "large"])
 @running
 async def test_the_primary_refuses_a_write_whose_alias_the_secondary_did_not_know(text: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -21,6 +23,7 @@ from registry.node.replication.follower import Follower
 from registry.node.replication.loop import FollowLoop
 from registry.node.replication.read_barrier import Staleness
 from registry.node.replication.reconnecting_log import ReconnectingLog
+from registry.store.layout import StoreError
 from registry.store.lmdb import Store
 from registry.store.open import open_store
 from tests.support.running import until
@@ -223,3 +226,73 @@ def test_a_log_that_does_not_answer_is_an_error_only_if_that_lasts(
     assert levels(late, late, None) == ["ERROR", "INFO"]
     for each in (store, log):
         each.close()
+
+
+Started = tuple[EmbeddedLog, Store, FollowLoop]
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Started]:
+    """A node that has read its log, whose thread does not follow it."""
+    log = EmbeddedLog(tmp_path / "log", map_bytes=64 << 20)
+    store, _ = open_store(tmp_path / "store", log.identity, 0, map_bytes=64 << 20)
+    staleness = Staleness(store, retention_ms=lambda: None, margin_ms=0, now=now_ms)
+    follower = Follower(log, store)
+    node = FollowLoop(log, store, follower, caught_up=lambda: None, staleness=staleness)
+    node._caught_up = node.stop
+    node.run()
+    yield log, store, node
+    for each in (follower, store, log):
+        each.close()
+
+
+def test_another_thread_applies_what_is_at_hand_and_wakes_nobody(started: Started) -> None:
+    log, store, node = started
+    node._nudged.clear()
+    log.append([Entry(records.NOOP_KEY, None)])
+    node.step_at_hand()
+    assert store.applied == log.end()
+    assert not node._nudged.is_set()
+
+
+def test_another_thread_makes_no_step_that_would_take_long_or_wait(started: Started) -> None:
+    log, store, node = started
+    before = store.applied
+    log.append([Entry(records.NOOP_KEY, None)])
+    with node._stepping:
+        node.step_at_hand()
+    node.on_reply(Unreachable("no answer"))
+    node.step_at_hand()
+    node.on_reply(None)
+    node._slow_until = math.inf
+    node.step_at_hand()
+    node._slow_until = 0.0
+    log.append([Entry(records.NOOP_KEY, None)] * loop._HERE_MAX)
+    node.step_at_hand()
+    assert store.applied == before
+
+
+def test_after_a_step_that_took_long_the_next_ones_are_left_to_the_thread(
+    started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, store, node = started
+    monkeypatch.setattr(loop, "_SLOW_S", 0.0)
+    monkeypatch.setattr(loop, "_SLOW_PAUSE_S", 3600.0)
+    for _ in range(2):
+        log.append([Entry(records.NOOP_KEY, None)])
+        node.step_at_hand()
+    assert store.applied == log.end() - 1
+
+
+def test_a_step_that_fails_is_left_to_the_thread(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, _, node = started
+    node._nudged.clear()
+    log.append([Entry(records.NOOP_KEY, None)])
+    monkeypatch.setattr(node._follower, "step", _fail)
+    node.step_at_hand()
+    assert "full" in node.last_error
+    assert node._nudged.is_set()
+
+
+def _fail() -> int:
+    raise StoreError("the disk is full")

@@ -56,6 +56,7 @@ class Host:
         self.store, _ = open_store(path / "store", self.log.identity, 0, map_bytes=MAP)
         self.follower = Follower(self.log, self.store)
         self.nudges = 0
+        self.expected = threading.Event()
         self.stuck = False
         self.replies: list[LogError | None] = []
 
@@ -63,7 +64,8 @@ class Host:
     def freshness(self) -> Iterator[ReadBarrier]:
         fresh = ReadBarrier(
             self.log, self.store, ask_s=LONG_S,
-            nudge=self.nudged, on_reply=self.replies.append, stuck=lambda: self.stuck,
+            nudge=self.nudged, expect=self.expected.set, on_reply=self.replies.append,
+            stuck=lambda: self.stuck,
         )  # fmt: skip
         thread = threading.Thread(target=fresh.run)
         thread.start()
@@ -121,6 +123,16 @@ async def test_an_offset_is_reached_when_it_is_applied_and_not_before(host: Host
         host.append()
         await asyncio.to_thread(host.follow, fresh)
         assert await waiting[1]
+
+
+@on_a_loop
+async def test_who_waits_for_records_of_the_primary_for_itself_has_them_expected_and_nothing_else(
+    host: Host,
+) -> None:
+    with host.freshness() as fresh:
+        assert not await fresh.reach(host.append(), SHORT_S, own=True)
+        assert host.expected.is_set()
+        assert not host.nudges
 
 
 @on_a_loop

@@ -95,3 +95,13 @@ def test_an_append_that_does_not_block_reports_why_its_log_was_let_go() -> None:
     log.begin_append((), (), {}, results.append)
     log.close()
     assert [type(each) for each in results] == [ForeignLog, OutcomeUnknown]
+
+
+def test_a_log_that_was_let_go_neither_takes_nor_passes_on_records() -> None:
+    turning = Turning()
+    log = attached(turning)
+    with pytest.raises(ForeignLog):
+        log.query_end(1)
+    assert not log.offer(b"records")
+    assert log.last_append(1) == b""
+    log.close()

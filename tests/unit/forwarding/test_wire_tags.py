@@ -13,13 +13,14 @@ import msgspec
 import pytest
 
 from registry.domain.commands import Outcome, Submitted
-from registry.forwarding.node_port import Batch, Outcomes, PeerStatus, encode
+from registry.forwarding.node_port import Batch, LoggedOutcomes, Outcomes, PeerStatus, encode
 from tests.support.running import ROOT
 from tests.unit.forwarding.wire_samples import COMMANDS, MESSAGES, OUTCOMES
 
 GOLDEN: dict[str, str] = json.loads((ROOT / "tests" / "corpus" / "wire.json").read_text("utf-8"))
 KINDS: dict[str, Any] = {
-    "command": Submitted, "outcome": Outcome, "batch": Batch, "outcomes": Outcomes, "standing": PeerStatus
+    "command": Submitted, "outcome": Outcome, "batch": Batch, "outcomes": Outcomes,
+    "logged": LoggedOutcomes, "standing": PeerStatus,
 }  # fmt: skip
 
 

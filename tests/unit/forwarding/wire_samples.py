@@ -45,7 +45,7 @@ from registry.domain.errors import Passage
 from registry.domain.model import Metadata, Reference, Rule, RuleSet
 from registry.domain.pending_command import CommandRequest
 from registry.domain.principal import CheckedNames, Principal
-from registry.forwarding.node_port import Batch, Outcomes, PeerStatus
+from registry.forwarding.node_port import Batch, LoggedOutcomes, Outcomes, PeerStatus
 
 METADATA = Metadata({"t": ["x"]}, {"p": "v"}, ["p"])
 RULES = RuleSet([Rule("m", mode="UPGRADE", type="T")], [Rule("d", type="T")], [Rule("e", type="T")], "now")
@@ -123,5 +123,6 @@ MESSAGES = {
     "command to delete a version by force": DeleteVersion("s", 1, permanent=True, force=True),
     "command to dissociate by force": Dissociate("id", "topic", cascade=True, force=True),
     "outcomes": Outcomes(list(OUTCOMES), 9),
+    "logged outcomes": LoggedOutcomes([Done(b"{}", 7)], 5, "cluster/topic/id", b"records"),
     "standing": PeerStatus("n", "http://a:1", "primary", 5, repeats=True),
 }
