@@ -4,7 +4,8 @@
 
 A cluster of two nodes with one reader each. Rounds take turns: bare appends, registrations through the
 primary, through the secondary. Each round's rates are divided by the rate of its own appends, and the median
-of each counts: other load of the machine changes them all alike.
+of each counts: other load of the machine changes them all alike. CPU is that of all processes of both nodes,
+for one registration.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -25,6 +27,7 @@ import orjson
 
 from bench.fold import entry
 from bench.load import schema
+from bench.process_costs import Processes
 from deploy.local.cluster import Cluster
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.security import Security
@@ -33,13 +36,21 @@ TYPE = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
 RECORD_BYTES = 1700
 
 
-def per_second(one: Callable[[int], object], seconds: float) -> float:
-    """Return how often ``one`` was done in a second, one after another."""
-    count, began = 0, time.monotonic()
+class Measured(NamedTuple):
+    """Rate and cost of what was done one after another."""
+
+    per_s: float
+    cpu_us: float
+
+
+def measure_way(one: Callable[[int], object], seconds: float, nodes: Sequence[Processes]) -> Measured:
+    """Return how often ``one`` was done in a second, and what it cost the ``nodes``."""
+    used, count, began = sum(each.cpu_s() for each in nodes), 0, time.monotonic()
     while (now := time.monotonic()) < began + seconds:
         one(count)
         count += 1
-    return count / (now - began)
+    used = sum(each.cpu_s() for each in nodes) - used
+    return Measured(count / (now - began), used / count * 1e6)
 
 
 class Registering:
@@ -89,16 +100,21 @@ def measure(cluster: Cluster, given: argparse.Namespace) -> None:
         "new, through the primary": Registering(primary.port, "p"),
         "new, through the secondary": Registering(secondary.port, "s"),
     }
-    for each in ways.values():  # Everything warms up.
-        per_second(each, 1.0)
-    found: dict[str, list[float]] = {name: [] for name in ways}
+    nodes = [Processes(each.pid) for each in cluster.nodes]
+    for way in ways.values():  # Everything warms up.
+        measure_way(way, 1.0, nodes)
+    found: dict[str, list[Measured]] = {name: [] for name in ways}
+    ratios: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(given.rounds):
-        rates = {name: per_second(way, given.seconds) for name, way in ways.items()}
-        for name, rate in rates.items():
-            found[name].append(rate / rates["bare appends"])
-        print("   ".join(f"{name} {rate:.0f}/s" for name, rate in rates.items()), flush=True)
-    for name, ratios in found.items():
-        print(f"  {name:28} {statistics.median(ratios):.2f} of bare appends")
+        measured = {name: measure_way(way, given.seconds, nodes) for name, way in ways.items()}
+        for name, each in measured.items():
+            found[name].append(each)
+            ratios[name].append(each.per_s / measured["bare appends"].per_s)
+        print("   ".join(f"{name} {each.per_s:.0f}/s" for name, each in measured.items()), flush=True)
+    for name, runs in found.items():
+        cpu_us = statistics.median(each.cpu_us for each in runs)
+        ratio = statistics.median(ratios[name])
+        print(f"  {name:28} {ratio:.2f} of bare appends, {cpu_us:.0f} µs of CPU")
     log.close()
 
 
