@@ -28,8 +28,12 @@ _AGAIN_S = 0.05
 _LOOK_S = 10.0
 # Seconds for which a node that was denied the claim leaves it to others.
 _DENIED_S = 10.0
-# A write that keeps the event loop this long leaves the next ones to the write thread, for that long.
-SLOW_S, SLOW_PAUSE_S = 0.05, 1.0
+# A write that keeps the event loop this long leaves the next ones to the write thread for the first pause. If
+# the next one after that is slow too, as with a slow disk, the pause is twice as long, up to the last. A slow
+# one that comes alone may only have waited for a busy processor, as the write thread would.
+SLOW_S, SLOW_PAUSES_S = 0.05, (0.125, 1.0)
+# Parts of a write that are measured.
+_PARTS_MAX = 2
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -226,8 +230,11 @@ class LoneWrites:
         self._guarded = guarded
         self._clock = clock
         self._scheduled = False
-        # Until then the write thread writes, because a write took too long.
+        # Until then the write thread writes, because a write took too long; and for how long.
         self._slow_until = -math.inf
+        self._pause_s = 0.0
+        # Parts of writes that did not take too long, since one did.
+        self._quick = 0
 
     def submit(self, pending: PendingCommand) -> None:
         """Queue a command; see :meth:`.writer.Writer.submit`."""
@@ -248,7 +255,13 @@ class LoneWrites:
         began = self._clock()
         result = work()
         if (ended := self._clock()) - began > SLOW_S:
-            self._slow_until = ended + SLOW_PAUSE_S
+            first_s, last_s = SLOW_PAUSES_S
+            self._pause_s = (
+                first_s if self._quick >= _PARTS_MAX else min(2 * self._pause_s or first_s, last_s)
+            )
+            self._slow_until, self._quick = ended + self._pause_s, 0
+        else:
+            self._quick += 1
         return result
 
 

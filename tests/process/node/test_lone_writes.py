@@ -23,7 +23,7 @@ from registry.domain.rows.view import Change
 from registry.log.contract import NO_HEADERS, Fencing, LogError, OnAppended, OutcomeUnknown
 from registry.log.embedded.log import EmbeddedLog
 from registry.node.leadership.role import RoleHolder
-from registry.node.write.loop import SLOW_PAUSE_S, SLOW_S, LoneAppends, LoneWrites, WriteLoop
+from registry.node.write.loop import SLOW_PAUSES_S, SLOW_S, LoneAppends, LoneWrites, WriteLoop
 from tests.process.node.stations import MAP, Station
 from tests.support.pending import pending
 from tests.support.running import ROOT, until_async
@@ -254,8 +254,31 @@ async def test_after_a_long_write_the_write_thread_writes_for_a_while(tmp_path: 
         assert await node.write("slow") == [True]
         node.takes_s = 0.0
         assert await node.write("next") == [False]
-        node.time += SLOW_PAUSE_S
+        node.time += SLOW_PAUSES_S[0]
         assert await node.write("later") == [True]
+
+
+async def test_only_long_writes_that_follow_each_other_are_left_to_the_write_thread_for_long(
+    tmp_path: Path,
+) -> None:
+    def pause_after(took_s: float) -> float:
+        def take() -> None:
+            node.time += took_s
+
+        assert isinstance(node.lone, LoneWrites)
+        node.lone.measure(take)
+        pause_s = max(0.0, node.lone._slow_until - node.time)
+        node.time += pause_s
+        return round(pause_s, 6)
+
+    async with trial(tmp_path) as node:
+        first_s, last_s = SLOW_PAUSES_S
+        slow_s = 2 * SLOW_S
+        assert [pause_after(slow_s) for _ in range(2)] == [first_s, 2 * first_s]
+        assert pause_after(0.0) == 0.0, "a part of the next write"
+        assert [pause_after(slow_s) for _ in range(3)] == [4 * first_s, last_s, last_s]
+        assert [pause_after(0.0) for _ in range(2)] == [0.0, 0.0]
+        assert pause_after(slow_s) == first_s
 
 
 async def test_what_would_wait_for_maintenance_is_left_to_the_write_thread(tmp_path: Path) -> None:
