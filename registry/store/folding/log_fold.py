@@ -149,7 +149,7 @@ class LogFold:
             known = changes.keys()
         lineage = self._store.lineage.with_records(fetched.records, fetched.epoch, fetched.epoch_end)
         history = slice_of(begin, fetched.records, fetched.next, parsed) if self._history else None
-        self._store.commit_folded(*split_new(changes, known), fetched.next, lineage, history)
+        self._store.commit_folded(*split_new(changes.items(), known), fetched.next, lineage, history)
         return fetched.records
 
     def _read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:

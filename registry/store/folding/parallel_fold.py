@@ -1,10 +1,11 @@
 """Folding in a second process while the node commits, so that a store far behind uses two cores.
 
 The node sends batches of records. The process applies them over the store, which it reads itself, and over
-its own changes that the store does not hold yet; it replies with the changes in key order. Batches and
-replies go through pipes, each prefixed with its length. A pipe holds less than a batch, so each side sends in
-a thread: it goes on while the other one has not received yet. Several batches are under way, so that one
-waits to be folded and one to be committed at any time.
+its own changes that the store does not hold yet; it replies with the changes. The node puts them in order,
+because folding takes longer than committing. Batches and replies go through pipes, each prefixed with its
+length. A pipe holds less than a batch, so each side sends in a thread: it goes on while the other one has not
+received yet. Several batches are under way, so that one waits to be folded and one to be committed at any
+time.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import gc
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from operator import itemgetter
 from pathlib import Path
@@ -56,10 +57,12 @@ class Batch(NamedTuple):
 
 
 class Folded(NamedTuple):
-    """The changes of a batch, sent by the second process; see :meth:`.lmdb.Store.commit_folded`."""
+    """The changes of a batch, sent by the second process."""
 
-    new: list[tuple[bytes, bytes]]
-    changed: list[Change]
+    changes: list[Change]
+    # Keys of changes that may have had a row before.
+    known: set[bytes]
+    # The store's applied offset after this batch.
     applied: int
 
 
@@ -157,7 +160,8 @@ class FoldingProcess:
         if answer is None:
             raise FoldingEnded
         folded = _decode_folded(answer)
-        self._store.commit_folded(folded.new, folded.changed, folded.applied, self._lineages.popleft())
+        new, changed = split_new(folded.changes, folded.known)
+        self._store.commit_folded(new, changed, folded.applied, self._lineages.popleft())
 
     def _send(self) -> bool:
         """Send the next batch, if the log has more records at hand."""
@@ -209,12 +213,14 @@ def _fold(store: StoreReader, batch: Batch, pending: deque[Pending]) -> Folded:
         quarantined = any(earlier.quarantined for earlier in pending) or has_quarantine(view)
         known = apply_all(overlay, batch.records, changes, may_have_quarantine=quarantined)
     pending.append(Pending(batch.next, changes, any(key.startswith(QUARANTINE) for key in known)))
-    return Folded(*split_new(changes, known), batch.next)
+    return Folded(list(changes.items()), known, batch.next)
 
 
-def split_new(changes: Changes, known: Collection[bytes]) -> tuple[list[tuple[bytes, bytes]], list[Change]]:
+def split_new(
+    changes: Iterable[Change], known: Collection[bytes]
+) -> tuple[list[tuple[bytes, bytes]], list[Change]]:
     """Return the new rows among ``changes``, and the changes of ``known`` keys, both in order of keys."""
-    rows = sorted(changes.items(), key=itemgetter(0))
+    rows = sorted(changes, key=itemgetter(0))
     if not known:
         return cast("list[tuple[bytes, bytes]]", rows), []
     new = [(key, value) for key, value in rows if key not in known and value is not None]

@@ -47,7 +47,8 @@ def test_a_batch_of_plain_versions_puts_no_pending_rows_in_order(reader: StoreRe
         sys.setprofile(count)
         folded = _fold(reader, batch, pending)
         sys.setprofile(None)
-        assert len(folded.new) == 30
+        assert len(folded.changes) == 30
+        assert not folded.known
     assert len(pending) == 3
     assert sorts == 0
 
@@ -58,7 +59,7 @@ def test_a_version_replaces_its_quarantined_record_in_a_pending_batch(reader: St
     def fold(record: Record) -> Folded:
         return _fold(reader, Batch([record], record.offset + 1), pending)
 
-    (quarantined,) = [key for key, _ in fold(version(7, b"no JSON")).changed]
+    (quarantined,) = [key for key, _ in fold(version(7, b"no JSON")).changes]
     assert quarantined.startswith(layout.QUARANTINE)
     fold(version(8))
-    assert (quarantined, None) in fold(version(107)).changed
+    assert (quarantined, None) in fold(version(107)).changes
