@@ -5,10 +5,10 @@ A type is written in full once and by name afterwards; a namespace only if it di
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 from registry.domain.schemas.json_text import print_json, quote_json
-from registry.domain.schemas.trampoline import Walk, run
 
 from .attributes import qualified
 from .model import (
@@ -27,113 +27,87 @@ from .model import (
     Unresolved,
 )
 
+# Something to be written: text, or a type inside a namespace.
+_Piece: TypeAlias = str | tuple[Node, str | None]
+
 
 def canonical_text(node: Node, known: Iterable[str]) -> str:
     """Return the text of ``node``; types whose full names are ``known`` appear by name only."""
     out: list[str] = []
     named = set(known)
-    text = _leaf(node, None, named)
-    if text is not None:
-        return text
-    run(_write(node, None, named, out))
+    # The next piece comes last. A list, because types nest as deep as their text permits.
+    todo: list[_Piece] = [(node, None)]
+    while todo:
+        piece = todo.pop()
+        if isinstance(piece, str):
+            out.append(piece)
+        elif piece[0].text is not None:
+            out.append(piece[0].text)
+        else:
+            todo += reversed(_pieces(*piece, named))
     return "".join(out)
 
 
-def _leaf(node: Node, space: str | None, known: set[str]) -> str | None:
-    """Return the text of a node without definitions inside, else None."""
+def _pieces(node: Node, space: str | None, known: set[str]) -> Sequence[_Piece]:
+    """Return the pieces of a type; ``known`` grows by the one that is written in full."""
     if type(node) is Primitive:
-        return node.text or f'{{"type":"{node.kind}"{_props(node.props)}}}'
-    if type(node) is Union:
-        texts = []
-        for branch in node.branches:
-            text = _leaf(branch, space, known)
-            if text is None:
-                return None
-            texts.append(text)
-        return f"[{','.join(texts)}]"
+        return (f'{{"type":"{node.kind}"{_props(node.props)}}}',)
     if type(node) is Record or type(node) is Enum or type(node) is Fixed:
-        return quote_json(qualified(node.name, space)) if node.name.full in known else None
-    if type(node) is Unresolved:
-        return quote_json(node.full)
-    return None
-
-
-def _write(node: Node, space: str | None, known: set[str], out: list[str]) -> Walk[None]:
+        if node.name.full in known:
+            return (quote_json(qualified(node.name, space)),)
+        known.add(node.name.full)
+        if type(node) is Record:
+            return _record(node, space)
+        if type(node) is Enum:
+            return (_enum(node, space),)
+        assert type(node) is Fixed
+        return (_print_fixed(node, space),)
     if type(node) is Union:
-        comma = "["
-        for branch in node.branches:
-            out.append(comma)
-            comma = ","
-            text = _leaf(branch, space, known)
-            if text is None:
-                yield _write(branch, space, known, out)
-            else:
-                out.append(text)
-        out.append("]")
-    elif type(node) is Array:
-        out.append('{"type":"array","items":')
-        yield _write_inner(node.items, node.props, space, known, out)
-    elif type(node) is Map:
-        out.append('{"type":"map","values":')
-        yield _write_inner(node.values, node.props, space, known, out)
-    elif type(node) is Record:
-        known.add(node.name.full)
-        yield _write_record(node, space, known, out)
-    elif type(node) is Enum:
-        known.add(node.name.full)
-        out.append(_enum(node, space))
-    elif type(node) is Fixed:
-        known.add(node.name.full)
-        out.append(_print_fixed(node, space))
+        return _union(node, space)
+    if type(node) is Array:
+        return '{"type":"array","items":', (node.items, space), _props(node.props), "}"
+    if type(node) is Map:
+        return '{"type":"map","values":', (node.values, space), _props(node.props), "}"
+    assert type(node) is Unresolved
+    return (quote_json(node.full),)
 
 
-def _write_inner(
-    node: Node, props: dict[str, Json] | None, space: str | None, known: set[str], out: list[str]
-) -> Walk[None]:
-    text = _leaf(node, space, known)
-    if text is None:
-        yield _write(node, space, known, out)
-    else:
-        out.append(text)
-    out.append(_props(props) + "}")
+def _union(node: Union, space: str | None) -> list[_Piece]:
+    pieces: list[_Piece] = []
+    for branch in node.branches:
+        pieces += (",", (branch, space))
+    return ["[", *pieces[1:], "]"]
 
 
-def _write_record(node: Record, space: str | None, known: set[str], out: list[str]) -> Walk[None]:
-    name = node.name
+def _record(node: Record, space: str | None) -> list[_Piece]:
+    inner = node.name.space
     kind = "error" if node.is_error else "record"
-    out.append(f'{{"type":"{kind}",{_name(name, space)}{_doc(node.doc)},"fields":[')
-    inner = name.space
+    texts = [f'{{"type":"{kind}",{_name(node.name, space)}{_doc(node.doc)},"fields":[']
+    pieces: list[_Piece] = []
     comma = ""
     for field in node.fields:
-        text = field.type.text or _leaf(field.type, inner, known)
+        rest = "" if field.doc is None else f',"doc":{quote_json(field.doc)}'
+        if field.default is not MISSING:
+            rest += ',"default":null' if field.default is None else f',"default":{print_json(field.default)}'
+        if field.props or field.aliases or field.order != "ascending":
+            rest += _rarer(field)
+        text = field.type.text
         if text is None:
-            out.append(f'{comma}{{"name":"{field.name}","type":')
-            yield _write(field.type, inner, known, out)
-            out.append(f"{_rest(field)}}}")
-        elif field.default is MISSING and field.doc is None:
-            out.append(f'{comma}{{"name":"{field.name}","type":{text}{_more(field)}}}')
+            texts.append(f'{comma}{{"name":"{field.name}","type":')
+            pieces += ("".join(texts), (field.type, inner))
+            texts = [rest + "}"]
         else:
-            out.append(f'{comma}{{"name":"{field.name}","type":{text}{_rest(field)}}}')
+            texts.append(f'{comma}{{"name":"{field.name}","type":{text}{rest}}}')
         comma = ","
-    out.append("]" + _props(node.props) + _aliases(node.aliases, inner) + "}")
+    texts.append(f"]{_props(node.props)}{_aliases(node.aliases, inner)}}}")
+    return [*pieces, "".join(texts)]
 
 
-def _rest(field: Field) -> str:
-    """Return the part of a field's text after its type."""
-    text = "" if field.doc is None else f',"doc":{quote_json(field.doc)}'
-    if field.default is not MISSING:
-        text += ',"default":null' if field.default is None else f',"default":{print_json(field.default)}'
-    return text + _more(field)
-
-
-def _more(field: Field) -> str:
-    """Return the rarer attributes of a field."""
-    text = ""
-    if field.order != "ascending":
-        text = f',"order":"{field.order}"'
-    if field.aliases:
-        text += f',"aliases":[{",".join(map(quote_json, field.aliases))}]'
-    return text + _props(field.props) if field.props else text
+def _rarer(field: Field) -> str:
+    """Return the attributes of a field that few have."""
+    order = "" if field.order == "ascending" else f',"order":"{field.order}"'
+    aliases = f',"aliases":[{",".join(map(quote_json, field.aliases))}]' if field.aliases else ""
+    return order + aliases + _props(field.props)
 
 
 def _enum(node: Enum, space: str | None) -> str:
@@ -165,7 +139,10 @@ def _doc(doc: str | None) -> str:
 def _props(props: dict[str, Json] | None) -> str:
     if not props:
         return ""
-    return "".join([f",{quote_json(key)}:{print_json(value)}" for key, value in props.items()])
+    text = ""
+    for key, value in props.items():
+        text += f",{quote_json(key)}:{print_json(value)}"
+    return text
 
 
 def _aliases(aliases: tuple[Name, ...], space: str | None) -> str:
