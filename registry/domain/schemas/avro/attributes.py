@@ -32,7 +32,9 @@ def read(text: str) -> Json:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
         return read_exactly(text)
-    if text.count("[") + text.count("{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
+    # Each level has a mark at both ends.
+    opened = text.count("[") + text.count("{") if len(text) > 2 * MAX_DEPTH else 0
+    if opened > MAX_DEPTH and _depth(value) > MAX_DEPTH:
         raise _too_deep()
     return value
 
@@ -143,7 +145,10 @@ def make_name(text: str, space: str | None, check: NameCheck) -> Name:
 
 def check_namespace(name: Name) -> None:
     """Check that every part of a namespace is a name, for new schemas only."""
-    for part in () if name.space is None else name.space.split("."):
+    parts = () if name.space is None else name.space.split(".")
+    if name.full.isascii() and all(map(str.isidentifier, parts)):
+        return
+    for part in parts:
         try:
             check_strict(part)
         except InvalidSchema as error:
@@ -168,6 +173,12 @@ _JAVA_DOUBLE: Final = re.compile(
 def refuse(what: str, value: Json) -> NoReturn:
     """Raise :class:`InvalidSchema` with an excerpt of ``value``."""
     raise InvalidSchema(f"{what}: {clip(print_json(value))}")
+
+
+def refuse_field(raw: Json) -> NoReturn:
+    """Raise :class:`InvalidSchema` for a field that has no name, or no type."""
+    has_name = type(raw) is dict and type(raw.get("name")) is str
+    refuse("No field type" if has_name else "No field name", raw)
 
 
 def text_attribute(value: dict[str, Json], key: str) -> str | None:

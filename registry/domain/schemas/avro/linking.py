@@ -18,6 +18,12 @@ MAX_STEPS: Final = 1_000_000
 
 _RANGES: Final = {"int": 2**31, "long": 2**63}
 _FLOATING: Final = frozenset({"float", "double"})
+_CONTAINERS: Final = frozenset({"array", "map"})
+# The types of JSON values by the kind of a schema's type.
+_TYPES: Final[dict[str, type]] = {
+    "null": type(None), "boolean": bool, "int": int, "long": int, "bytes": str, "string": str, "enum": str,
+    "fixed": str, "array": list, "map": dict, "record": dict,
+}  # fmt: skip
 
 
 class DefaultChecks:
@@ -50,33 +56,23 @@ class DefaultChecks:
 
 def _plain(node: Node, value: Json) -> bool | None:
     """Return the result if no array or object has to be searched, else None."""
-    kind = node.kind
-    if kind == "union":
-        assert type(node) is Union
-        return _plain_union(node, value)
-    if kind == "record":
-        return None if type(value) is dict else False
-    if kind == "array":
-        return (not value or None) if type(value) is list else False
-    if kind == "map":
-        return (not value or None) if type(value) is dict else False
-    if kind == "null":
-        return value is None
-    if kind == "boolean":
-        return type(value) is bool
-    if kind in _RANGES:
-        return type(value) is int and -_RANGES[kind] <= value < _RANGES[kind]
+    if type(node) is Union:
+        for branch in node.branches:
+            valid = _plain(branch, value)
+            if valid is not False:
+                return valid
+        return False
+    kind, found = node.kind, type(value)
     if kind in _FLOATING:
-        return type(value) is int or type(value) is float
-    return type(value) is str
-
-
-def _plain_union(node: Union, value: Json) -> bool | None:
-    for branch in node.branches:
-        valid = _plain(branch, value)
-        if valid is not False:
-            return valid
-    return False
+        return found is int or found is float
+    if found is not _TYPES[kind]:
+        return False
+    if kind in _RANGES:
+        return bool(-_RANGES[kind] <= value < _RANGES[kind])
+    if kind == "record":
+        return None
+    # An empty array or object has nothing to be searched.
+    return None if value and kind in _CONTAINERS else True
 
 
 class _Check:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
+
+import msgspec
 
 # A JSON value: None, bool, int, float, str, list, dict.
 Json: TypeAlias = Any
@@ -20,50 +22,46 @@ class _Missing:
 MISSING: Final = _Missing()
 
 
-class Primitive:
-    """``null`` … ``string``, with properties. ``text`` is its canonical text, if known."""
-
-    __slots__ = ("kind", "props", "text")
-
-    def __init__(self, kind: str, props: dict[str, Json] | None, text: str | None = None) -> None:
-        self.kind = kind
-        self.props = props
-        self.text = text
+class _Part(msgspec.Struct, eq=False):
+    """A part of a schema; each is equal to itself only."""
 
 
-class Array:
+class Primitive(_Part):
+    """``null`` … ``string``, with properties."""
+
+    kind: str
+    props: dict[str, Json] | None
+    # The canonical text, if known.
+    text: str | None = None
+
+
+class Array(_Part):
     """An array of ``items``."""
 
-    __slots__ = ("items", "props")
-    kind: Final = "array"
-    text: Final = None
-
-    def __init__(self, items: Node, props: dict[str, Json] | None) -> None:
-        self.items = items
-        self.props = props
+    kind: ClassVar[str] = "array"
+    items: Node
+    props: dict[str, Json] | None
+    # The canonical text, if known.
+    text: str | None = None
 
 
-class Map:
+class Map(_Part):
     """A map from strings to ``values``."""
 
-    __slots__ = ("props", "values")
-    kind: Final = "map"
-    text: Final = None
-
-    def __init__(self, values: Node, props: dict[str, Json] | None) -> None:
-        self.values = values
-        self.props = props
+    kind: ClassVar[str] = "map"
+    values: Node
+    props: dict[str, Json] | None
+    # The canonical text, if known.
+    text: str | None = None
 
 
-class Union:
-    """A union. ``text`` is its canonical text, if known."""
+class Union(_Part):
+    """A union."""
 
-    __slots__ = ("branches", "text")
-    kind: Final = "union"
-
-    def __init__(self, branches: list[Node], text: str | None = None) -> None:
-        self.branches = branches
-        self.text = text
+    kind: ClassVar[str] = "union"
+    branches: list[Node]
+    # The canonical text, if known.
+    text: str | None = None
 
 
 class Name:
@@ -77,109 +75,62 @@ class Name:
         self.full = simple if space is None else f"{space}.{simple}"
 
 
-class Field:
+class Field(_Part):
     """A field of a record; ``default`` is MISSING if it has none, ``order`` is as in Java."""
 
-    __slots__ = ("aliases", "default", "doc", "name", "order", "props", "type")
-
-    def __init__(
-        self,
-        name: str,
-        type: Node,
-        doc: str | None,
-        default: Json,
-        order: str = "ascending",
-        aliases: tuple[str, ...] = (),
-        props: dict[str, Json] | None = None,
-    ) -> None:
-        self.name = name
-        self.type = type
-        self.doc = doc
-        self.default = default
-        self.order = order
-        self.aliases = aliases
-        self.props = props
+    name: str
+    type: Node
+    doc: str | None = None
+    default: Json = MISSING
+    order: str = "ascending"
+    aliases: tuple[str, ...] = ()
+    props: dict[str, Json] | None = None
 
 
-class Record:
+class Record(_Part):
     """A record, or an error if ``is_error``."""
 
-    __slots__ = ("aliases", "doc", "fields", "is_error", "name", "props")
-    kind: Final = "record"
-    text: Final = None
-
-    def __init__(
-        self,
-        name: Name,
-        doc: str | None,
-        fields: list[Field],
-        aliases: tuple[Name, ...],
-        props: dict[str, Json] | None,
-        is_error: bool,
-    ) -> None:
-        self.name = name
-        self.doc = doc
-        self.fields = fields
-        self.aliases = aliases
-        self.props = props
-        self.is_error = is_error
+    kind: ClassVar[str] = "record"
+    text: ClassVar[None] = None
+    name: Name
+    doc: str | None
+    fields: list[Field]
+    aliases: tuple[Name, ...]
+    props: dict[str, Json] | None
+    is_error: bool
 
 
-class Enum:
+class Enum(_Part):
     """An enum; ``default`` is None if it has none."""
 
-    __slots__ = ("aliases", "default", "doc", "name", "props", "symbols")
-    kind: Final = "enum"
-    text: Final = None
-
-    def __init__(
-        self,
-        name: Name,
-        doc: str | None,
-        symbols: list[str],
-        default: str | None,
-        aliases: tuple[Name, ...],
-        props: dict[str, Json] | None,
-    ) -> None:
-        self.name = name
-        self.doc = doc
-        self.symbols = symbols
-        self.default = default
-        self.aliases = aliases
-        self.props = props
+    kind: ClassVar[str] = "enum"
+    text: ClassVar[None] = None
+    name: Name
+    doc: str | None
+    symbols: list[str]
+    default: str | None
+    aliases: tuple[Name, ...]
+    props: dict[str, Json] | None
 
 
-class Fixed:
+class Fixed(_Part):
     """A fixed of ``size`` bytes."""
 
-    __slots__ = ("aliases", "doc", "name", "props", "size")
-    kind: Final = "fixed"
-    text: Final = None
-
-    def __init__(
-        self,
-        name: Name,
-        doc: str | None,
-        size: int,
-        aliases: tuple[Name, ...],
-        props: dict[str, Json] | None,
-    ) -> None:
-        self.name = name
-        self.doc = doc
-        self.size = size
-        self.aliases = aliases
-        self.props = props
+    kind: ClassVar[str] = "fixed"
+    text: ClassVar[None] = None
+    name: Name
+    doc: str | None
+    size: int
+    aliases: tuple[Name, ...]
+    props: dict[str, Json] | None
 
 
-class Unresolved:
+class Unresolved(_Part):
     """A name that was used before its definition, which replaces it later."""
 
-    __slots__ = ("full",)
-    kind: Final = "record"
-    text: Final = None
-
-    def __init__(self, full: str) -> None:
-        self.full = full
+    kind: ClassVar[str] = "record"
+    text: ClassVar[None] = None
+    full: str
 
 
 Named: TypeAlias = Record | Enum | Fixed
@@ -195,6 +146,12 @@ PAIRS: Final[dict[tuple[str, str], Union]] = {
     for one in _KINDS
     for other in _KINDS
     if one != other
+}
+# The arrays and maps of such primitives, also shared, by their kind and that of what is in them.
+CONTAINERS: Final[dict[tuple[str, str], Array | Map]] = {
+    (kind, inner.kind): made(inner, None, f'{{"type":"{kind}","{key}":{inner.text}}}')
+    for kind, key, made in (("array", "items", Array), ("map", "values", Map))
+    for inner in PRIMITIVES.values()
 }
 
 TYPE_NAMES: Final = frozenset(PRIMITIVES) | {"record", "enum", "array", "map", "union", "fixed"}

@@ -52,11 +52,11 @@ def normal_form(node: Node) -> Node:
 
 
 def _normal(node: Node, done: dict[int, Node]) -> Walk[Node]:
+    if node.text is not None:
+        return node
     if type(node) is Primitive:
-        return Primitive(node.kind, _logical_first(node)) if node.props else node
+        return Primitive(node.kind, _logical_first(node))
     if type(node) is Union:
-        if node.text is not None:
-            return node
         branches = []
         for branch in node.branches:
             normal = yield _normal(branch, done)

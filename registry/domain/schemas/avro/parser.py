@@ -26,12 +26,14 @@ from .attributes import (
     java_double,
     make_name,
     refuse,
+    refuse_field,
     text_attribute,
 )
 from .canonical import canonical_text
 from .equality import same_definition
 from .linking import DefaultChecks, link
 from .model import (
+    CONTAINERS,
     MISSING,
     PAIRS,
     PRIMITIVES,
@@ -57,7 +59,7 @@ RESERVED: Final = frozenset(
 ENUM_RESERVED: Final = RESERVED | {"default"}
 FIELD_RESERVED: Final = frozenset({"default", "doc", "name", "order", "type", "aliases"})
 RECORDS: Final = frozenset({"record", "error"})
-_NESTED: Final = RECORDS | {"array", "map"}
+_INNER: Final = {"array": "items", "map": "values"}
 _FLOATING: Final = frozenset({"float", "double"})
 _MAX_FIXED: Final = 2**31 - 1 - 8
 
@@ -98,7 +100,7 @@ class Parser:
     def _schema(self, value: Json) -> Node:
         node = self._leaf(value, None)
         if node is None:
-            node = run(self._parse_nested(value, None))
+            node = run(self._walk_into(value, None))
         if self._unresolved:
             node = link(node, self._fresh, self.known, self._checks)
         if isinstance(node, (Record, Enum, Fixed)):
@@ -119,7 +121,9 @@ class Parser:
         if kind in PRIMITIVES:
             props = self._props(value, RESERVED)
             return Primitive(kind, props) if props else PRIMITIVES[kind]
-        if kind in _NESTED:
+        if kind in _INNER:
+            return self._plain_container(value, kind, space)
+        if kind in RECORDS:
             return None
         if kind == "enum":
             return self._enum(value, space)
@@ -129,29 +133,44 @@ class Parser:
 
     def _plain_union(self, value: list[Json], space: str | None) -> Union | None:
         """Return the union of a list of names; None if the list holds anything else."""
-        if not all(type(item) is str for item in value):
-            return None
+        for item in value:
+            if type(item) is not str:
+                return None
         shared = PAIRS.get((value[0], value[1])) if len(value) == 2 else None
-        return shared or self._union([PRIMITIVES.get(item) or self._find(item, space) for item in value])
+        return shared or self._union([self._find(item, space) for item in value])
 
-    def _parse_nested(self, value: Json, space: str | None) -> Walk[Node]:
-        if type(value) is list:
-            branches: list[Node] = []
-            for item in value:
-                branch = self._leaf(item, space) or (yield self._parse_nested(item, space))
-                branches.append(branch)
-            return self._union(branches)
-        kind = value["type"]
-        if kind in RECORDS:
-            record: Node = yield self._record(value, space, is_error=kind == "error")
-            return record
-        key = "items" if kind == "array" else "values"
-        inner = value.get(key, MISSING)
+    def _plain_container(self, value: dict[str, Json], kind: str, space: str | None) -> Array | Map | None:
+        """Return the array or map of what a name stands for; None if anything else is inside."""
+        inner = value.get(_INNER[kind], MISSING)
         if inner is MISSING:
-            refuse(f"{kind.capitalize()} has no {key} type", value)
-        node: Node = self._leaf(inner, space) or (yield self._parse_nested(inner, space))
+            refuse(f"{kind.capitalize()} has no {_INNER[kind]} type", value)
+        if type(inner) is not str:
+            return None
+        shared = CONTAINERS.get((kind, inner)) if len(value) == 2 else None
+        return shared or self._container(value, kind, self._find(inner, space))
+
+    def _walk_into(self, value: Json, space: str | None) -> Walk[Node]:
+        """Return the walk through a value with definitions inside."""
+        if type(value) is list:
+            return self._nested_union(value, space)
+        kind = value["type"]
+        return self._record(value, space) if kind in RECORDS else self._nested_container(value, kind, space)
+
+    def _nested_union(self, value: list[Json], space: str | None) -> Walk[Node]:
+        branches: list[Node] = []
+        for item in value:
+            branch = self._leaf(item, space) or (yield self._walk_into(item, space))
+            branches.append(branch)
+        return self._union(branches)
+
+    def _nested_container(self, value: dict[str, Json], kind: str, space: str | None) -> Walk[Node]:
+        inner = value[_INNER[kind]]
+        node: Node = self._leaf(inner, space) or (yield self._walk_into(inner, space))
+        return self._container(value, kind, node)
+
+    def _container(self, value: dict[str, Json], kind: str, inner: Node) -> Array | Map:
         props = self._container_props(value)
-        return Array(node, props) if kind == "array" else Map(node, props)
+        return Array(inner, props) if kind == "array" else Map(inner, props)
 
     def _find(self, name: str, space: str | None) -> Node:
         primitive = PRIMITIVES.get(name)
@@ -177,7 +196,7 @@ class Parser:
             seen.add(name)
         return Union(branches)
 
-    def _record(self, value: dict[str, Json], space: str | None, is_error: bool) -> Walk[Node]:
+    def _record(self, value: dict[str, Json], space: str | None) -> Walk[Node]:
         name = self._name(value, space)
         doc = text_attribute(value, "doc")
         raw_fields = value.get("fields")
@@ -186,37 +205,34 @@ class Parser:
         fields: list[Field] = []
         inner = name.space
         for raw in raw_fields:
-            if type(raw) is not dict or type(raw.get("name")) is not str:
-                refuse("No field name", raw)
-            raw_type = raw.get("type", MISSING)
-            node: Node | None = PRIMITIVES.get(raw_type) if type(raw_type) is str else None
+            try:
+                own, kind = raw["name"], raw["type"]
+            except (KeyError, TypeError):
+                refuse_field(raw)
+            if type(own) is not str:
+                refuse_field(raw)
+            node: Node | None = PRIMITIVES.get(kind) if type(kind) is str else None
             if node is None:
-                if raw_type is MISSING:
-                    refuse("No field type", raw)
-                node = self._leaf(raw_type, inner)
-                if node is None:
-                    node = yield self._parse_nested(raw_type, inner)
-            fields.append(self._field(raw, node))
+                node = self._leaf(kind, inner) or (yield self._walk_into(kind, inner))
+            if not (own.isidentifier() and own.isascii()):
+                self._check_name(own)
+            # Most fields have nothing else.
+            fields.append(Field(own, node) if len(raw) == 2 else self._field(own, node, raw))
         check_unique_fields(fields, name)
         record = Record(
-            name, doc, fields, self._aliases(value, inner), self._container_props(value), is_error
-        )
+            name, doc, fields, self._aliases(value, inner), self._container_props(value),
+            is_error=value["type"] == "error",
+        )  # fmt: skip
         self._define(record)
         return record
 
-    def _field(self, raw: dict[str, Json], node: Node) -> Field:
-        name = raw["name"]
-        if not (name.isidentifier() and name.isascii()):
-            self._check_name(name)
-        doc = raw.get("doc")
-        default = raw.get("default", MISSING)
+    def _field(self, name: str, node: Node, raw: dict[str, Json]) -> Field:
+        doc, default = raw.get("doc"), raw.get("default", MISSING)
         if default is not MISSING:
             default = self._default(name, node, default)
-        if len(raw) == 2 + (doc is not None) + (default is not MISSING) and (doc is None or type(doc) is str):
-            return Field(name, node, doc, default)
         order = field_order(raw["order"]) if "order" in raw else "ascending"
         aliases = tuple(dict.fromkeys(alias_texts(raw))) if "aliases" in raw else ()
-        props = self._props(raw, FIELD_RESERVED)
+        props = None if FIELD_RESERVED.issuperset(raw) else self._props(raw, FIELD_RESERVED)
         return Field(name, node, doc if type(doc) is str else None, default, order, aliases, props)
 
     def _default(self, name: str, node: Node, default: Json) -> Json:
@@ -296,9 +312,12 @@ class Parser:
     def _props(self, value: dict[str, Json], reserved: frozenset[str]) -> dict[str, Json] | None:
         if reserved.issuperset(value):
             return None
-        props = {key: value[key] for key in value if key not in reserved}
-        for item in props.values():
-            self._check_exact(item)
+        props = {}
+        for key, item in value.items():
+            if key not in reserved:
+                if type(item) is not str:
+                    self._check_exact(item)
+                props[key] = item
         return props
 
     def _container_props(self, value: dict[str, Json]) -> dict[str, Json] | None:
@@ -309,5 +328,5 @@ class Parser:
         return props
 
     def _check_exact(self, value: Json) -> None:
-        if not self._exact and type(value) is not str and not attributes.is_exact(value):
+        if not self._exact and not attributes.is_exact(value):
             raise _NotExact
