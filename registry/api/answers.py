@@ -32,6 +32,9 @@ STANDARD_HEADERS: tuple[Header, ...] = (
     (b"x-content-type-options", b"nosniff"),
 )
 
+# On every answer that may be compressed.
+VARY: tuple[Header, ...] = ((b"vary", b"accept-encoding"),)
+
 GZIP_BYTES_MIN = 1400  # a smaller body fits one packet, and compressing it saves nothing
 _THREAD_BYTES_MIN = 64 * 1024  # compressing more takes longer than other requests should wait
 _GZIP_LEVEL = 5
@@ -96,7 +99,7 @@ async def compress(answer: Answer, request: Iterable[Header]) -> Answer:
     body = answer.body
     if len(body) < GZIP_BYTES_MIN:
         return answer
-    headers = (*answer.headers, (b"vary", b"accept-encoding"))
+    headers = answer.headers + VARY
     if _takes_gzip(request):
         headers = tuple((name, _gzip_tag(value) if name == b"etag" else value) for name, value in headers)
         body, headers = await _compress(body), (*headers, (b"content-encoding", b"gzip"))
@@ -122,7 +125,7 @@ async def send_answer(
     if body:
         headers.append((b"content-type", answer.media_type or media_type))
         if rest is not None:
-            headers.append((b"vary", b"accept-encoding"))
+            headers += VARY
             if _takes_gzip(scope["headers"]):
                 headers.append((b"content-encoding", b"gzip"))
                 packer = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)

@@ -101,10 +101,10 @@ def client(registry: Registry) -> Iterator[httpx.Client]:
         yield client
 
 
-def post(client: httpx.Client, case: Case) -> None:
+def post(client: httpx.Client, case: Case, **more: str) -> None:
     number = next(numbers)
     field = {"name": f"f{number}", "type": "int", "default": 0}
-    schema = json.dumps({"type": "record", "name": "R", "fields": [field]})
+    schema = json.dumps({"type": "record", "name": "R", "fields": [field], **more})
     path = case.path % number if "%d" in case.path else case.path
     assert client.post(path, json={"schema": schema}).status_code == case.status
 
@@ -119,13 +119,15 @@ def signal_all(registry: Registry, counts: Path, suffix: str) -> dict[str, Path]
     return found
 
 
-def calls_of(registry: Registry, client: httpx.Client, counts: Path, case: Case) -> dict[str, Counter[str]]:
+def calls_of(
+    registry: Registry, client: httpx.Client, counts: Path, case: Case, **more: str
+) -> dict[str, Counter[str]]:
     """Return the calls of functions, by process and "file function caller", while requests are served."""
     for _ in range(EACH):
-        post(client, case)
+        post(client, case, **more)
     signal_all(registry, counts, ".counting")
     for _ in range(EACH):
-        post(client, case)
+        post(client, case, **more)
     files = signal_all(registry, counts, ".json")
     return {module: Counter(json.loads(each.read_text())["calls"]) for module, each in files.items()}
 
@@ -158,6 +160,17 @@ def calls_by_file(registry: Registry, client: httpx.Client, counts: Path) -> Cou
             assert function != "WebhookSender._look", "no webhook is registered"
             files[file] += 0 if file.startswith("http1/") else count
     return files
+
+
+def test_the_headers_of_an_answer_that_might_be_compressed_are_printed_once(
+    registry: Registry, counts: Path
+) -> None:
+    case = CASES["a new subject"]
+    with httpx.Client(
+        base_url=registry.url, timeout=PATIENT, headers={"Accept-Encoding": "identity"}
+    ) as plain:
+        long = calls_of(registry, plain, counts, case, doc="x" * 2000)["registry-reader"]
+    assert sum(count for what, count in long.items() if what.startswith("http1/messages.py lines")) == 0
 
 
 def test_a_new_subject_takes_few_calls_in_few_modules(

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
-from registry.api.answers import with_standard
+from registry.api.answers import VARY, with_standard
 from registry.api.app import Gateway
 from registry.api.browsers import Cors, PageGuard, ResponseHeaders
 from registry.api.request_context import RequestContext
@@ -267,13 +267,14 @@ class FastPaths:
         body, headers, media_type = answer.body, answer.headers, answer.media_type
         # The rows were read before, or an error needed none.
         applied = self._seen() if answer.offset is None else answer.offset
-        if headers or self._cors or not (body and media_type):
+        varies = headers == VARY
+        if (headers and not varies) or self._cors or not (body and media_type):
             typed = ((b"content-type", media_type),) if body and media_type else ()
             whole = with_standard((*typed, *headers), context.request_id, applied)
             printed = lines(self._extra.apply([*whole, *self._cors]))
         else:
             printed = b"%sx-request-id: %s\r\nx-registry-offset: %d\r\n" % (
-                self._answers.head(media_type, lasting=False), context.request_id, applied,
+                self._answers.head(media_type, lasting=False, varies=varies), context.request_id, applied,
             )  # fmt: skip
         who = context.principal, context.kind
         return Answer(answer.status, printed, body, context.route, context.request_id, *who)

@@ -6,7 +6,7 @@ import itertools
 import uuid
 from typing import NamedTuple
 
-from registry.api.answers import STANDARD_HEADERS
+from registry.api.answers import STANDARD_HEADERS, VARY
 from registry.api.browsers import FROM_PAGES, HOST, PageGuard, ResponseHeaders
 from registry.api.media_types import PRODUCED, check_consumed, negotiate
 from registry.domain.errors import RegistryError
@@ -136,7 +136,7 @@ class AnswerHeaders:
     def __init__(self, extra: ResponseHeaders, cache_max_age_s: int) -> None:
         """``extra``: headers of every answer. ``cache_max_age_s``: of lasting ones; 0 if they are none."""
         self._extra = extra
-        self._heads: dict[tuple[bytes, bool], bytes] = {}
+        self._heads: dict[tuple[bytes, bool, bool], bytes] = {}
         self._lasting = [(b"cache-control", b"max-age=%d" % cache_max_age_s)] if cache_max_age_s else []
         # The random part of a UUID; completing it by a counter is much cheaper than another UUID.
         self._identity = str(uuid.uuid4())[:-12].encode()
@@ -146,14 +146,18 @@ class AnswerHeaders:
         """Return a new request id."""
         return b"%b%012x" % (self._identity, next(self._numbers))
 
-    def head(self, media_type: bytes, *, lasting: bool) -> bytes:
-        """Return the lines that all answers of a kind have; ``lasting``: its data never changes."""
-        head = self._heads.get((media_type, lasting))
+    def head(self, media_type: bytes, *, lasting: bool, varies: bool = False) -> bytes:
+        """Return the lines that all answers of a kind have.
+
+        ``lasting``: their data never changes. ``varies``: they may be compressed.
+        """
+        head = self._heads.get((media_type, lasting, varies))
         if head is None:
             own = self._lasting if lasting else []
             standard = [each for each in STANDARD_HEADERS if not (own and each[0] == b"cache-control")]
-            headers = self._extra.apply([(b"content-type", media_type), *standard, *own])
-            head = self._heads[media_type, lasting] = lines(headers)
+            vary = VARY if varies else ()
+            headers = self._extra.apply([(b"content-type", media_type), *vary, *standard, *own])
+            head = self._heads[media_type, lasting, varies] = lines(headers)
         return head
 
     def plain(
