@@ -104,7 +104,7 @@ class Node:
         )  # fmt: skip
         self.read_barrier = ReadBarrier(
             self.log, self.store, ask_s=settings.confirm_timeout_s,
-            nudge=self.following.nudge, expect=self.following.expect, on_reply=self.following.on_reply,
+            nudge=self.following.nudge, expect=self.following.expect_up_to, on_reply=self.following.on_reply,
             stuck=lambda: bool(self.following.store_error),
         )  # fmt: skip
         self.certificates = certificate_gauges(settings)
@@ -316,9 +316,8 @@ class Node:
     def take_records(self, log: str, records: bytes) -> None:
         """Apply what the primary has appended to a log, if that is this node's and they come next."""
         own = self.log
-        taken = isinstance(own, ReconnectingLog) and log == own.identity and own.offer(records)
-        if taken and not self._is_busy():
-            self.following.step_at_hand()
+        if isinstance(own, ReconnectingLog) and log == own.identity and own.offer(records):
+            self.following.step_at_hand(is_busy=self._is_busy())
 
     def expect_records(self) -> None:
         """Say that the primary is about to append records for which this node will wait."""

@@ -245,7 +245,7 @@ class Running:
             cast("Store", self.store),
             ask_s=_ASK_S,
             nudge=lambda: None,
-            expect=lambda: None,
+            expect=lambda _: None,
             on_reply=lambda _: None,
             stuck=lambda: self.store.full,
             condition=self._condition,

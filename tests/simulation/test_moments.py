@@ -308,7 +308,7 @@ def test_a_read_is_not_confirmed_by_a_query_that_was_sent_before_it_came() -> No
 
         async def make() -> ReadBarrier:
             return ReadBarrier(
-                log, cast("Store", store), ask_s=LONG_S, nudge=lambda: None, expect=lambda: None,
+                log, cast("Store", store), ask_s=LONG_S, nudge=lambda: None, expect=lambda _: None,
                 on_reply=lambda _: None,
                 condition=lambda: cast("threading.Condition", SimulatedCondition(world)),
             )  # fmt: skip

@@ -75,6 +75,8 @@ class FollowLoop:
         self._stopping = threading.Event()
         self._nudged = threading.Event()
         self._nudged_at = 0.0
+        # The thread applies the records up to there without being nudged.
+        self._at_hand = 0
         # Until then other threads make no steps, because one took long.
         self._slow_until = 0.0
         self._logged_at = time.monotonic()
@@ -137,25 +139,29 @@ class FollowLoop:
                 with self._moved:
                     self._moved.wait_for(lambda: self._store.applied >= offset, _TURN_S)
 
-    def step_at_hand(self) -> None:
+    def step_at_hand(self, *, is_busy: bool) -> None:
         """Apply what was read, in the calling thread, unless that has to wait for something.
 
-        The thread that follows does what is left, and meets every error.
+        The thread that follows does what is left, and meets every error. ``is_busy``: it would have to wait.
         """
         began = time.monotonic()
-        is_much = self._log.end() - self._store.applied > _HERE_MAX
-        if is_much or not self.started or self.last_error or self._is_stale() or began < self._slow_until:
-            return
-        if not self._stepping.acquire(blocking=False):
-            return
-        try:
-            self._step()
-        except (StoreError, LogError):
+        end = self._log.end()
+        is_much = end - self._store.applied > _HERE_MAX
+        is_slow = is_busy or is_much or began < self._slow_until
+        if is_slow or not self.started or self.last_error or self._is_stale():
             self._nudged.set()
-        finally:
-            self._stepping.release()
-        if (ended := time.monotonic()) - began > _SLOW_S:
-            self._slow_until = ended + _SLOW_PAUSE_S
+        elif not self._stepping.acquire(blocking=False):
+            # The thread makes a step, or waits for the log, and pauses only at its end.
+            self._at_hand = end
+        else:
+            try:
+                self._step()
+            except (StoreError, LogError):
+                self._nudged.set()
+            finally:
+                self._stepping.release()
+            if (ended := time.monotonic()) - began > _SLOW_S:
+                self._slow_until = ended + _SLOW_PAUSE_S
 
     def _is_stale(self) -> bool:
         return self._staleness is not None and bool(self._staleness.too_long())
@@ -242,6 +248,11 @@ class FollowLoop:
     def expect(self) -> None:
         """Have the thread wait for the next records, which are about to come."""
         self._nudged.set()
+
+    def expect_up_to(self, offset: int) -> None:
+        """Do the same, unless the thread is about to apply the records up to ``offset``."""
+        if offset > self._at_hand:
+            self._nudged.set()
 
     def _is_at_end(self) -> bool:
         """Return true if another node writes and no new records are known."""

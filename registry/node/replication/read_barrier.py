@@ -22,6 +22,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from registry.domain.log_format.lineage import too_long
@@ -113,7 +114,7 @@ class ReadBarrier:
         *,
         ask_s: float,
         nudge: Callable[[], None],
-        expect: Callable[[], None],
+        expect: Callable[[int], None],
         on_reply: Callable[[LogError | None], None],
         stuck: Callable[[], bool] = lambda: False,
         condition: Callable[[], threading.Condition] = threading.Condition,
@@ -144,7 +145,7 @@ class ReadBarrier:
         if self._stuck():
             return False
         reached: asyncio.Future[bool] = self._loop.create_future()
-        self._when_applied(offset, reached, self._expect if own else self._nudge)
+        self._when_applied(offset, reached, partial(self._expect, offset) if own else self._nudge)
         await asyncio.wait((reached,), timeout=timeout_s)
         if reached.done():
             return reached.result()

@@ -250,26 +250,45 @@ def test_another_thread_applies_what_is_at_hand_and_wakes_nobody(started: Starte
     log, store, node = started
     node._nudged.clear()
     log.append([Entry(records.NOOP_KEY, None)])
-    node.step_at_hand()
+    node.step_at_hand(is_busy=False)
     assert store.applied == log.end()
     assert not node._nudged.is_set()
 
 
-def test_another_thread_makes_no_step_that_would_take_long_or_wait(started: Started) -> None:
+def test_a_thread_that_makes_a_step_or_waits_for_the_log_is_not_nudged_for_what_is_at_hand(
+    started: Started,
+) -> None:
+    log, store, node = started
+    node._nudged.clear()
+    log.append([Entry(records.NOOP_KEY, None)])
+    with node._stepping:
+        node.step_at_hand(is_busy=False)
+    node.expect_up_to(log.end())
+    assert store.applied < log.end()
+    assert not node._nudged.is_set()
+    node.expect_up_to(log.end() + 1)
+    assert node._nudged.is_set()
+
+
+def test_a_step_that_would_take_long_or_wait_is_left_to_the_thread_which_is_nudged(started: Started) -> None:
     log, store, node = started
     before = store.applied
     log.append([Entry(records.NOOP_KEY, None)])
-    with node._stepping:
-        node.step_at_hand()
+
+    def leaves(*, is_busy: bool = False) -> bool:
+        node._nudged.clear()
+        node.step_at_hand(is_busy=is_busy)
+        return store.applied == before and node._nudged.is_set()
+
+    assert leaves(is_busy=True)
     node.on_reply(Unreachable("no answer"))
-    node.step_at_hand()
+    assert leaves()
     node.on_reply(None)
     node._slow_until = math.inf
-    node.step_at_hand()
+    assert leaves()
     node._slow_until = 0.0
     log.append([Entry(records.NOOP_KEY, None)] * loop._HERE_MAX)
-    node.step_at_hand()
-    assert store.applied == before
+    assert leaves()
 
 
 def test_after_a_step_that_took_long_the_next_ones_are_left_to_the_thread(
@@ -280,7 +299,7 @@ def test_after_a_step_that_took_long_the_next_ones_are_left_to_the_thread(
     monkeypatch.setattr(loop, "_SLOW_PAUSE_S", 3600.0)
     for _ in range(2):
         log.append([Entry(records.NOOP_KEY, None)])
-        node.step_at_hand()
+        node.step_at_hand(is_busy=False)
     assert store.applied == log.end() - 1
 
 
@@ -289,7 +308,7 @@ def test_a_step_that_fails_is_left_to_the_thread(started: Started, monkeypatch: 
     node._nudged.clear()
     log.append([Entry(records.NOOP_KEY, None)])
     monkeypatch.setattr(node._follower, "step", _fail)
-    node.step_at_hand()
+    node.step_at_hand(is_busy=False)
     assert "full" in node.last_error
     assert node._nudged.is_set()
 

@@ -56,7 +56,7 @@ class Host:
         self.store, _ = open_store(path / "store", self.log.identity, 0, map_bytes=MAP)
         self.follower = Follower(self.log, self.store)
         self.nudges = 0
-        self.expected = threading.Event()
+        self.expected: list[int] = []
         self.stuck = False
         self.replies: list[LogError | None] = []
 
@@ -64,7 +64,7 @@ class Host:
     def freshness(self) -> Iterator[ReadBarrier]:
         fresh = ReadBarrier(
             self.log, self.store, ask_s=LONG_S,
-            nudge=self.nudged, expect=self.expected.set, on_reply=self.replies.append,
+            nudge=self.nudged, expect=self.expected.append, on_reply=self.replies.append,
             stuck=lambda: self.stuck,
         )  # fmt: skip
         thread = threading.Thread(target=fresh.run)
@@ -130,8 +130,9 @@ async def test_who_waits_for_records_of_the_primary_for_itself_has_them_expected
     host: Host,
 ) -> None:
     with host.freshness() as fresh:
-        assert not await fresh.reach(host.append(), SHORT_S, own=True)
-        assert host.expected.is_set()
+        end = host.append()
+        assert not await fresh.reach(end, SHORT_S, own=True)
+        assert host.expected == [end]
         assert not host.nudges
 
 
