@@ -94,6 +94,8 @@ class Fetcher:
         self._roused = asyncio.Event()
         self._rests_until = 0.0
         self._stepping: asyncio.Task[None] | None = None
+        # Held so that the last batch is the last of the buffer, whichever thread adds it.
+        self._adding = threading.Lock()
         # What others have read before, and the last batch that was read here.
         self._before = NOTHING
         self._last = b""
@@ -250,11 +252,12 @@ class Fetcher:
             return
         header = next(record_batches.batch_headers(last))
         after = max(target.offset, header.next)
-        if self.buffer.add(target, Chunk(after, data, header.leader_epoch)):
-            self._last = last
-            if header.leader_epoch >= 0:
-                self._fetched_at = self._partition.clock()
-                self._last_epoch = EpochEnd(header.leader_epoch, after)
+        with self._adding:
+            if self.buffer.add(target, Chunk(after, data, header.leader_epoch)):
+                self._last = last
+                if header.leader_epoch >= 0:
+                    self._fetched_at = self._partition.clock()
+                    self._last_epoch = EpochEnd(header.leader_epoch, after)
 
     async def _out_of_range(self, target: Target) -> None:
         """Find out if the head or the tail is gone. A reader at offset 0 continues with what is left."""
