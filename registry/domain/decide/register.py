@@ -221,14 +221,12 @@ class _Registration(NamedTuple):
         if not same or wanted >= 0:
             return wanted
         newest_first = sorted(same, key=lambda each: each.row.offset, reverse=True)
-        return next((each.row.schema_id for each in newest_first if self._lends_id(each)), -1)
-
-    def _lends_id(self, found: Registered) -> bool:
-        """Return true if the id of a version stands for its content, even once that version is superseded."""
-        if not versions.owns_id(self.view, found):
-            return False
-        superseded = found.row.deleted and found.subject == self.subject
-        return not (superseded and versions.is_contested(self.view, found))
+        lasting = (
+            each.row.schema_id
+            for each in newest_first
+            if versions.owns_id(self.view, each, superseded=each.row.deleted and each.subject == self.subject)
+        )
+        return next(lasting, -1)
 
     def _find_existing(
         self, content: Content, own: list[Registered], schema_id: int

@@ -95,15 +95,11 @@ def plain_schema(value: bytes) -> PlainSchema | None:
         parsed = decode_schema(value)
     except (ValueError, RecursionError):
         return None
-    return None if has_further_members(parsed) else _content(parsed)
+    return None if has_further_members(parsed) else content_of(parsed)
 
 
-def plain_schemas(values: Sequence[bytes]) -> list[PlainSchema | None]:
-    """Return what :func:`plain_schema` returns for each value."""
-    return [None if each is None else _content(each) for each in plain_values(values)]
-
-
-def _content(value: SchemaValue) -> PlainSchema:
+def content_of(value: SchemaValue) -> PlainSchema:
+    """Return the content of a value without further members."""
     return value.id, value.schemaType or DEFAULT_TYPE, value.schema, value.deleted or False
 
 
@@ -123,12 +119,13 @@ def plain_rows(versions: Sequence[PlainVersion]) -> list[list[Change]]:
     """Return the rows of each version, if it has none yet: those of its content and its id, and its own."""
     texts = dumps_texts([text for _, (_, _, text, _), _, _ in versions])
     found: list[list[Change]] = []
-    tail_of, tail = (0, False), _tail(0, False)
+    tail_of, tail = (-1, False), b""
     for ((name, digits, end), (schema_id, schema_type, text, deleted), offset, ts), schema in zip(
         versions, texts, strict=True
     ):
         if (ts, deleted) != tail_of:  # Records that were written together have one time.
-            tail_of, tail = (ts, deleted), _tail(ts, deleted)
+            tail_of = ts, deleted
+            tail = (b',"ts":%d,"deleted":true}' if deleted else b',"ts":%d,"deleted":false}') % ts
         kind = KINDS[schema_type]
         content = md5(text.encode(), usedforsecurity=False).digest()
         guid = hexlify(content, b"-", 2)
@@ -149,7 +146,3 @@ def plain_rows(versions: Sequence[PlainVersion]) -> list[list[Change]]:
             ]
         )
     return found
-
-
-def _tail(ts: int, deleted: bool) -> bytes:
-    return (b',"ts":%d,"deleted":true}' if deleted else b',"ts":%d,"deleted":false}') % ts

@@ -63,7 +63,16 @@ from registry.domain.rows.layout import QUARANTINE, VERSION, number, part
 from registry.domain.rows.view import Change, View, scan
 
 from .fast_path import CONTEXT as PLAIN_CONTEXT
-from .fast_path import PlainRecords, plain_key, plain_keys, plain_rows, plain_schemas
+from .fast_path import (
+    PlainKey,
+    PlainRecords,
+    PlainVersion,
+    content_of,
+    plain_key,
+    plain_keys,
+    plain_rows,
+    plain_values,
+)
 from .versions import RowParts, deletes, foreign_key_changes, quarantine_row, schema_changes, version_changes
 
 # Version of the rows that the fold makes. A store of another version is rebuilt from the log.
@@ -133,20 +142,29 @@ def _first_rows(
 
     ``None`` for all other records. ``parsed`` receives the contents.
     """
+    # Loops, because a comprehension is a call, and there is one for each lone record.
     found: list[list[Change] | None] = [None] * len(records)
     keys, get = plain_keys([record.key or b"" for record in records]), view.get
-    new = [
-        (at, key, record)
-        for at, (key, record) in enumerate(zip(keys, records, strict=True))
-        if key is not None and record.value is not None and get(_PLAIN_VERSIONS + key.end) is None
-    ]
-    schemas = plain_schemas([record.value or b"" for _, _, record in new])
-    plain = [(each, schema) for each, schema in zip(new, schemas, strict=True) if schema is not None]
-    rows = plain_rows([(key, schema, record.offset, record.ts) for (_, key, record), schema in plain])
-    for ((at, key, record), schema), made in zip(plain, rows, strict=True):
-        found[at] = made
-        if parsed is not None:
-            parsed[record.offset] = key, schema
+    new: list[tuple[int, PlainKey]] = []
+    values: list[bytes] = []
+    for at, key in enumerate(keys):
+        value = records[at].value
+        if key is not None and value is not None and get(_PLAIN_VERSIONS + key.end) is None:
+            new.append((at, key))
+            values.append(value)
+    if not new:
+        return found
+    plain: list[int] = []
+    versions: list[PlainVersion] = []
+    for (at, key), parts in zip(new, plain_values(values), strict=True):
+        if parts is not None:
+            (offset, ts, *_), schema = records[at], content_of(parts)
+            plain.append(at)
+            versions.append((key, schema, offset, ts))
+            if parsed is not None:
+                parsed[offset] = key, schema
+    for at, rows in zip(plain, plain_rows(versions), strict=True):
+        found[at] = rows
     return found
 
 

@@ -24,21 +24,18 @@ _BEYOND = re.compile(r"[\U00010000-\U0010ffff]")
 
 def dumps(value: Any) -> bytes:
     """Return text, numbers, booleans, lists or dicts as JSON. Raises :class:`TypeError` for other types."""
-    return _as_jackson(_text(value) if type(value) is str else orjson.dumps(value))
+    out = _text(value) if type(value) is str else orjson.dumps(value)
+    if b"\\u00" in out:
+        out = _ESCAPE.sub(_upper_hex, out)
+    return out if out.isascii() else _escape_beyond(out)
 
 
 def dumps_texts(texts: Sequence[str]) -> list[bytes]:
     """Return what :func:`dumps` returns for each text, in half the time."""
     lines = text_lines(texts)
-    printed = lines.split(b"\n")  # Line feeds in texts are escaped.
-    del printed[-1]
-    return printed if b"\\u00" not in lines and lines.isascii() else [_as_jackson(each) for each in printed]
-
-
-def _as_jackson(out: bytes) -> bytes:
-    if b"\\u00" in out:
-        out = _ESCAPE.sub(_upper_hex, out)
-    return out if out.isascii() else _escape_beyond(out)
+    if b"\\u00" in lines or not lines.isascii():
+        return [dumps(text) for text in texts]
+    return lines.split(b"\n")[:-1]  # Line feeds in texts are escaped.
 
 
 def _upper_hex(match: re.Match[bytes]) -> bytes:

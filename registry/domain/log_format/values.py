@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
@@ -175,7 +176,7 @@ def decode_schemas(raws: Sequence[bytes]) -> list[SchemaValue | None]:
     except (ValueError, RecursionError):
         return [_decode_or_none(raw) for raw in raws]
     return (
-        [value for (value,) in found] if len(found) == len(raws) else [_decode_or_none(raw) for raw in raws]
+        [*chain.from_iterable(found)] if len(found) == len(raws) else [_decode_or_none(raw) for raw in raws]
     )
 
 

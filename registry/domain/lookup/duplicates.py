@@ -287,4 +287,4 @@ def id_conflicts(view: View) -> Iterator[tuple[Registered, Registered] | None]:
 
 
 def _at(view: View, key: bytes, prefix: bytes) -> Registered | None:
-    return at(view, layout.version_key_of_id(key, prefix, prefix[1:-4]))
+    return at(view, layout.version_key_of_id(key, prefix))

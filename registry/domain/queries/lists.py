@@ -265,7 +265,7 @@ def held_by(view: View, key: bytes, prefix: bytes) -> Search[Registered | None]:
 
     ``prefix``: of the id's rows.
     """
-    found = versions.at(view, layout.version_key_of_id(key, prefix, prefix[1:-4]))
+    found = versions.at(view, layout.version_key_of_id(key, prefix))
     if found is None:
         return None
     subject, version, row = found

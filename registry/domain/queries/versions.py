@@ -188,9 +188,9 @@ def subject_at(key: bytes, value: bytes) -> Subject:
 
 def walk_of_id(view: View, context: str, schema_id: int) -> Iterator[Registered | None]:
     """Walk the versions with this id in a context, the oldest record first."""
-    prefix, packed = layout.id_prefix(context, schema_id), layout.part(context)
+    prefix = layout.id_prefix(context, schema_id)
     for key, _ in scan(view, prefix):
-        yield at(view, layout.version_key_of_id(key, prefix, packed))
+        yield at(view, layout.version_key_of_id(key, prefix))
 
 
 def of_id(view: View, context: str, schema_id: int) -> Iterator[Registered]:
@@ -203,22 +203,18 @@ def by_id(view: View, context: str, schema_id: int) -> Registered | None:
     return next(of_id(view, context, schema_id), None)
 
 
-def owns_id(view: View, found: Registered) -> bool:
+def owns_id(view: View, found: Registered, *, superseded: bool = False) -> bool:
     """Return true if the id of a version stands for its content.
 
-    It does not if another program had given the id to another content before.
+    It does not if another program gave the id to another content before. ``superseded``: the version is about
+    to go, and the id may then stand for any other content that the first of its rows name.
     """
-    answering = by_id(view, found.subject.context, found.row.schema_id)
+    context, schema_id = found.subject.context, found.row.schema_id
+    if superseded:
+        rows = islice(of_id(view, context, schema_id), SHARED_ROWS_MAX)
+        return all(each.row.md5 == found.row.md5 for each in rows)
+    answering = by_id(view, context, schema_id)
     return answering is None or answering.row.md5 == found.row.md5
-
-
-def is_contested(view: View, found: Registered) -> bool:
-    """Return true if another content has the id of a version, too, in the first rows of the id.
-
-    It has if another program gave the id to it. The id stands for that content once the version is gone.
-    """
-    rows = islice(of_id(view, found.subject.context, found.row.schema_id), SHARED_ROWS_MAX)
-    return any(each.row.md5 != found.row.md5 for each in rows)
 
 
 def by_id_in_scope(view: View, schema_id: int, scope: str) -> Search[Registered | None]:
@@ -258,10 +254,10 @@ def find_id_in(view: View, subject: Subject, schema_id: int) -> Search[Registere
 def _clashing(view: View, subject: Subject, schema_id: int) -> list[Registered]:
     # Other writers can give an id to two contents, so the first row's content need not be the subject's.
     prefix = layout.id_prefix(subject.context, schema_id)
-    packed, name = layout.part(subject.context), layout.part(subject.name)
+    name = layout.part(subject.name)
     keys = islice((key for key, _ in scan(view, prefix)), SHARED_ROWS_MAX)
     own = [key for key in keys if key[len(prefix) + 8 : -4] == name]
-    found = (at(view, layout.version_key_of_id(key, prefix, packed)) for key in own)
+    found = (at(view, layout.version_key_of_id(key, prefix)) for key in own)
     return [each for each in found if each is not None]
 
 

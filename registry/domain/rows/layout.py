@@ -189,7 +189,7 @@ def version_key(subject: Subject, version: int) -> bytes:
 
 def id_prefix(context: str, schema_id: int) -> bytes:
     """Return the prefix of all rows of one id."""
-    return ID + part(context) + number(schema_id)
+    return ID + (_DEFAULT_PART if context == DEFAULT_CONTEXT else part(context)) + number(schema_id)
 
 
 def without_offset(key: bytes) -> bytes:
@@ -198,14 +198,14 @@ def without_offset(key: bytes) -> bytes:
     return key[:after_id] + key[after_id + 8 :]
 
 
-def version_key_of_id(key: bytes, prefix: bytes, context: bytes) -> bytes:
-    """Return the key of the version row to which an id row points; ``context`` is the packed part."""
-    return VERSION + context + key[len(prefix) + 8 :]
+def version_key_of_id(key: bytes, prefix: bytes) -> bytes:
+    """Return the key of the version row to which an id row points; ``prefix``: that of its id."""
+    return VERSION + prefix[1:-4] + key[len(prefix) + 8 :]
 
 
 def guid_prefix(context: str, md5: bytes) -> bytes:
     """Return the prefix of all rows of one schema content in a context."""
-    return GUID + part(context) + md5
+    return GUID + (_DEFAULT_PART if context == DEFAULT_CONTEXT else part(context)) + md5
 
 
 def referrer_prefix(subject: Subject, version: int) -> bytes:

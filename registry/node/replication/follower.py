@@ -91,7 +91,7 @@ class Follower:
             self._watch_barriers(step.records)
             self._report_newest()
         if step.advanced:
-            self._on_applied(step.records, self._store.applied)
+            self._on_applied(step.records, before + step.advanced)
         self._measure()
         return step.advanced
 

@@ -161,7 +161,7 @@ def _version_from(view: View, context: str, schema_id: int) -> tuple[int, bytes,
     found = view.seek(prefix)
     if found is None or not found[0].startswith(part):
         return 0, b"", b""
-    key = version_key_of_id(found[0], prefix, part[1:])
+    key = version_key_of_id(found[0], prefix)
     return unnumber(found[0][len(part) : len(prefix)]), key, view.get(key) or b""
 
 

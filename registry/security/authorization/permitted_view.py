@@ -231,7 +231,7 @@ class PermittedView:
             return None
         prefix, last = key[:end], key[end + _OFFSET_BYTES : -1]
         context = prefix[1:-_NUMBER_BYTES]
-        contents = self._contents_of(prefix, context)
+        contents = self._contents_of(prefix)
         if last:
             value = self._base.get(layout.VERSION + context + last)
             md5 = version_row.md5_of(value) if value is not None else b""
@@ -246,13 +246,13 @@ class PermittedView:
             last = b""
         return None
 
-    def _contents_of(self, prefix: bytes, context: bytes) -> list[bytes]:
+    def _contents_of(self, prefix: bytes) -> list[bytes]:
         """Return the contents of an id: one, unless other writers gave the id to several."""
         found = self._contents.get(prefix)
         if found is None:
             found = self._contents[prefix] = []
             for count, (key, _) in enumerate(scan(self._base, prefix), 1):
-                value = self._base.get(layout.version_key_of_id(key, prefix, context))
+                value = self._base.get(layout.version_key_of_id(key, prefix))
                 md5 = b"" if value is None else version_row.md5_of(value)
                 if md5 and md5 not in found:
                     found.append(md5)
