@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import jsonschema
 from jsonschema_specifications import REGISTRY
@@ -32,9 +32,19 @@ _ARRAY: Final = frozenset({"items", "minItems", "maxItems", "uniqueItems"})
 _CONDITIONAL: Final = frozenset({"if", "then", "else"})
 
 
+class Keywords(NamedTuple):
+    """The keywords that imply something in a schema without ``type``."""
+
+    # Each type with those that imply it.
+    of_types: tuple[tuple[str, frozenset[str]], ...]
+    conditional: frozenset[str]
+    # All of these.
+    all: frozenset[str]
+
+
 @cache
-def of(draft: Draft) -> dict[str, frozenset[str]]:
-    """Return the keywords of each type that imply the type in a schema without ``type``."""
+def keywords(draft: Draft) -> Keywords:
+    """Return the keywords of a draft that imply a type or a condition."""
     array, object_, string = _ARRAY, _OBJECT, _STRING
     if draft is not DRAFT_4:
         array, object_ = array | {"contains"}, object_ | {"propertyNames"}
@@ -46,14 +56,9 @@ def of(draft: Draft) -> dict[str, frozenset[str]]:
     else:
         object_ |= {"dependencies"}
         string |= {"format"}
-    conditional = {"if"} if draft.modern else _CONDITIONAL if draft is DRAFT_7 else ()
-    return {
-        "array": array,
-        "object": object_,
-        "number": _NUMBER,
-        "string": string,
-        "conditional": frozenset(conditional),
-    }
+    conditional = frozenset({"if"}) if draft.modern else _CONDITIONAL if draft is DRAFT_7 else frozenset()
+    of_types = (("array", array), ("object", object_), ("number", _NUMBER), ("string", string))
+    return Keywords(of_types, conditional, conditional.union(*(each for _, each in of_types)))
 
 
 def string(schema: dict[str, Json]) -> String:
@@ -111,9 +116,9 @@ def _number(value: Json) -> Json:
     return value if type(value) is int or type(value) is Decimal else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Draft:
-    """One draft, by its differences from the others."""
+    """One draft, by its differences from the others; it equals only itself."""
 
     # Without its scheme, as in ``$schema``.
     uri: str
@@ -202,8 +207,9 @@ def check(schema: Json, draft: Draft) -> None:
         return
     if type(schema) is not dict:
         raise InvalidSchema("Invalid JSON Schema: a schema is an object, or in later drafts a boolean")
+    demanded = _one_level(draft)
     for name, value in schema.items():
-        if name not in _one_level(draft):
+        if name not in demanded:
             continue
         if type(value) is dict or type(value) is list:
             error = None if _is_plain(name, value) else _error(draft, name, value)

@@ -20,6 +20,8 @@ from .text import Sameness, value_key
 
 _CRITERIA: Final = ("allOf", "anyOf", "oneOf")
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+# Keywords of schemas that are made of others or of values, whatever their type.
+_COMBINING: Final = frozenset({*_REFERENCES, *_CRITERIA, "enum", "not", "const"})
 _KEPT_WITH_REFERENCE: Final = ("$ref", "title", "description", "default", "$schema")
 
 Schema = dict[str, Json]
@@ -91,6 +93,21 @@ class _Loader:
 
     def _parts(self, schema: Schema, scope: ReferenceScope) -> list[Node]:
         """Return a node for each family of keywords; parsers make a separate schema of each."""
+        parts = [] if _COMBINING.isdisjoint(schema) else self._combining_parts(schema, scope)
+        if "type" in schema:
+            parts.append(self._make_typed(schema, scope))
+        implying = drafts.keywords(scope.draft)
+        if implying.all.isdisjoint(schema):
+            return parts
+        taken = _families(schema.get("type"))
+        for kind, keywords in implying.of_types:
+            if kind not in taken and not keywords.isdisjoint(schema):
+                parts.append(self._of_type(kind, schema, scope))
+        if not implying.conditional.isdisjoint(schema):
+            parts.append(self._later(self._read_conditions, Node("conditional"), schema, scope))
+        return parts
+
+    def _combining_parts(self, schema: Schema, scope: ReferenceScope) -> list[Node]:
         parts = [self._later(self._refer, Reference(), {name: schema[name]}, scope)
                  for name in _REFERENCES
                  if name in schema and (name == "$ref" or scope.draft.modern)]  # fmt: skip
@@ -101,14 +118,6 @@ class _Loader:
             parts.append(self._later(self._negate, Not(), schema, scope))
         if "const" in schema and scope.draft is not DRAFT_4:
             parts.append(Values("const", frozenset((value_key(schema["const"]),))))
-        taken: set[str] = set()
-        if "type" in schema:
-            parts.append(self._make_typed(schema, scope, taken))
-        for kind in ("array", "object", "number", "string"):
-            if kind not in taken and not drafts.of(scope.draft)[kind].isdisjoint(schema):
-                parts.append(self._of_type(kind, schema, scope))
-        if not drafts.of(scope.draft)["conditional"].isdisjoint(schema):
-            parts.append(self._later(self._read_conditions, Node("conditional"), schema, scope))
         return parts
 
     def _later(
@@ -124,10 +133,11 @@ class _Loader:
     def _combination(self, criterion: str, schemas: list[Json], scope: ReferenceScope) -> Node:
         return self._later(self._combine, Combined(criterion), {criterion: schemas}, scope)
 
-    def _make_typed(self, schema: Schema, scope: ReferenceScope, taken: set[str]) -> Node:
+    def _make_typed(self, schema: Schema, scope: ReferenceScope) -> Node:
         named = schema["type"]
-        types = list(dict.fromkeys(named)) if type(named) is list else [named]
-        taken.update("number" if each == "integer" else each for each in types)
+        if type(named) is not list:
+            return self._of_type(named, schema, scope)
+        types = list(dict.fromkeys(named))
         if len(types) == 1:
             return self._of_type(types[0], schema, scope)
         branches = [self._of_type(each, schema, scope) for each in types]
@@ -222,6 +232,12 @@ class _Loader:
                 target = target.target
             for reference in passed:
                 reference.target = target
+
+
+def _families(named: Json) -> set[Json]:
+    """Return the families of keywords that a ``type`` makes a part of."""
+    types = named if type(named) is list else [named]
+    return {"number" if each == "integer" else each for each in types}
 
 
 def _make_combined(criterion: str, branches: list[Node], keys: list[Any]) -> Combined:
