@@ -167,6 +167,9 @@ class _Parser:
 
     def _field_of(self, label: str, type_: str | MapType) -> Field:
         source = self._source
+        plain = source.numbered_name()
+        if plain is not None:
+            return Field(label, type_, *plain)
         name = source.name()
         source.need("=")
         tag = source.integer()

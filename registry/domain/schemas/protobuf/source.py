@@ -14,7 +14,7 @@ from registry.domain.schemas.contract import GLANCE_MAX, Fingerprints, InvalidSc
 
 from .model import MapType, Option, Value, Word
 
-_BLANK: Final = r"(?>(?:[ \t\r\n]+|//[^\n]*|/\*[\s\S]*?\*/)*)"
+_BLANK: Final = r"[ \t\r\n]*+(?:(?>//[^\n]*|/\*[\s\S]*?\*/)[ \t\r\n]*+)*+"
 # An unclosed string or comment takes all the rest, so that no text is searched twice.
 _TOKEN: Final = re.compile(
     _BLANK + r"([A-Za-z0-9_.\-]+"
@@ -25,6 +25,8 @@ _ESCAPE: Final = re.compile(r"\\(?:[xX]([0-9A-Fa-f]{0,2})|([0-7]{1,3})|([\s\S]))
 _ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 WORD: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 _INT: Final = re.compile("-?[0-9]+|0[xX][0-9A-Fa-f]+")
+# A number that certainly has 32 bits.
+_SHORT_NUMBER: Final = re.compile("[0-9]{1,9}")
 _DIGITS_MAX: Final = 1000
 _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 _QUOTES: Final = frozenset("'\"")
@@ -100,6 +102,19 @@ class Source:
         if value is not None:
             return value
         raise self.error(f"expected an integer but was {word}")
+
+    def numbered_name(self) -> tuple[str, int] | None:
+        """Take ``name = number ;`` if it comes next without anything that takes a closer look."""
+        found = self._tokens[self._at : self._at + 4]
+        if len(found) < 4:
+            return None
+        name, equals, number, end = found
+        if equals != "=" or end != ";" or not (name.isascii() and name.isidentifier()):
+            return None
+        if not _SHORT_NUMBER.fullmatch(number):
+            return None
+        self._at += 4
+        return name, int(number)
 
     def type(self, word: str | None = None) -> str | MapType:
         """Return the type of a field; ``word`` is its first word, if already read."""

@@ -237,7 +237,7 @@ def _after_blank(texts: Sequence[str]) -> Sequence[str]:
 
 
 def _block(texts: Sequence[str]) -> Sequence[str]:
-    return _after_blank([indent(each) for each in texts])
+    return ("\n", indent("".join(texts))) if texts else ()
 
 
 def _start(span: Span) -> int:
