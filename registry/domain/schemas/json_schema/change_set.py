@@ -111,6 +111,10 @@ class NodeComparison(Protocol):
         """Return the changes from ``old`` to ``new``; either may be absent."""
         ...
 
+    def compare_leaves(self, old: Node | None, new: Node | None) -> ChangeSet | None:
+        """Return the changes between two schemas that contain no others; ``None`` for any other pair."""
+        ...
+
 
 # How many pairs outward to look for a part, because branches and booleans cannot be shown alone.
 _PAIRS_MAX: Final = 4

@@ -24,6 +24,8 @@ from .text import same_value
 _NOBODY: Final = (None, None)
 _NOTHING: Final = ChangeSet()
 _SUMS: Final = ("anyOf", "oneOf")
+# The types of nodes that contain no others.
+_LEAVES: Final = frozenset({Node, String, Number, Values})
 
 _Pair = tuple[int, int]
 
@@ -107,6 +109,29 @@ class Comparison:
             widened = yield self._out_of_branch(old, new)
             if widened is not None:
                 return widened
+        found = self._judge_alone(old, new)
+        if old.kind != new.kind:
+            return found
+        if isinstance(old, Combined) and isinstance(new, Combined):
+            yield self._compare_combined(old, new, found)
+        elif isinstance(old, Not) and isinstance(new, Not):
+            inner: ChangeSet = yield self.compare(new.inner, old.inner)
+            found.add("NOT_TYPE_NARROWED" if inner.compatible else "NOT_TYPE_EXTENDED", "not")
+        elif isinstance(old, Object) and isinstance(new, Object):
+            yield containers.compare_objects(self, old, new, found)
+        elif isinstance(old, Array) and isinstance(new, Array):
+            yield containers.compare_arrays(self, old, new, found)
+        return found
+
+    def compare_leaves(self, old: Node | None, new: Node | None) -> ChangeSet | None:
+        """Return the changes between two schemas that contain no others; ``None`` for any other pair."""
+        if old is None or new is None or type(old) not in _LEAVES or type(new) not in _LEAVES:
+            return None
+        self.budget.spend()
+        return self._judge_alone(old, new)
+
+    def _judge_alone(self, old: Node, new: Node) -> ChangeSet:
+        """Return the changes except those of the schemas inside."""
         found = ChangeSet(self._harmless, (old, new))
         if old.kind != new.kind:
             if old.kind != "false" and new.kind != "empty" and not (old.is_bytes and new.is_bytes):
@@ -119,15 +144,6 @@ class Comparison:
             scalars.numbers(old, new, found)
         elif isinstance(old, Values) and isinstance(new, Values):
             scalars.values(old, new, found)
-        elif isinstance(old, Combined) and isinstance(new, Combined):
-            yield self._compare_combined(old, new, found)
-        elif isinstance(old, Not) and isinstance(new, Not):
-            inner: ChangeSet = yield self.compare(new.inner, old.inner)
-            found.add("NOT_TYPE_NARROWED" if inner.compatible else "NOT_TYPE_EXTENDED", "not")
-        elif isinstance(old, Object) and isinstance(new, Object):
-            yield containers.compare_objects(self, old, new, found)
-        elif isinstance(old, Array) and isinstance(new, Array):
-            yield containers.compare_arrays(self, old, new, found)
         return found
 
     def _into_branch(self, old: Node, new: Combined) -> Walk[ChangeSet | None]:

@@ -27,7 +27,12 @@ def compare_objects(comparison: NodeComparison, old: Object, new: Object, found:
     comparison.budget.spend(len(old.properties) + len(new.properties))
     _compare_required(old, new, found)
     for name in {**old.properties, **new.properties}:
-        yield _property(comparison, old, new, name, found)
+        # Most properties are leaves, for which a walk would take longer than the comparison.
+        leaf = comparison.compare_leaves(old.properties.get(name), new.properties.get(name))
+        if leaf is None:
+            yield _property(comparison, old, new, name, found)
+        else:
+            found.include(leaf, f"properties/{name}")
     _dependent_names(old, new, found)
     yield _dependent_schemas(comparison, old, new, found)
     yield _additional(comparison, old, new, "ADDITIONAL_PROPERTIES", "additionalProperties", found)

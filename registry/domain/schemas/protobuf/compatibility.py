@@ -188,7 +188,7 @@ class _Comparison:
                 self._compare_removed(at, tag, before, gone)
             elif tag not in before.fields:
                 self._compare_added(at, tag, after)
-            else:
+            elif not self._is_unchanged(at, tag, before, after):
                 yield from self._compare_kept(at, tag, before, after)
         yield from self._types(at, old.types, new.types)
 
@@ -229,6 +229,13 @@ class _Comparison:
             self._add(type_, at.below(str(tag)), None, field)
         else:
             self._add("ONEOF_FIELD_ADDED", at.below(oneof, str(tag)), None, field)
+
+    def _is_unchanged(self, at: _At, tag: int, before: _Members, after: _Members) -> bool:
+        """Return true if a field certainly means what it meant: most do, and names are not looked up."""
+        self._budget.spend(len(at.path) + 1)
+        old = before.fields[tag]
+        left_oneof = tag in before.oneof_of and tag not in after.oneof_of
+        return old == after.fields[tag] and old.type in SCALARS and not left_oneof
 
     def _compare_kept(self, at: _At, tag: int, before: _Members, after: _Members) -> _Work:
         oneof, old, new = after.oneof_of.get(tag), before.fields[tag], after.fields[tag]
