@@ -125,7 +125,7 @@ class Reader:
             moment=self._backend.moment,
             barrier=self._backend.barrier if api.cluster else None,
             local_reads=api.local_reads,
-            registrations=not settings.validate_fields,
+            registered=not settings.validate_fields,
             guard=PageGuard(api.allowed_hosts, api.cors_origins),
             gate=self._gate,
             extra=ResponseHeaders(api.response_headers),

@@ -69,13 +69,13 @@ def registry(settings: ApiSettings, entries: list[RequestEntry]) -> Iterator[Api
         yield api
 
 
-def fast_paths(api: Api, settings: ApiSettings, *, registrations: bool = False) -> FastPaths:
+def fast_paths(api: Api, settings: ApiSettings, *, registered: bool = False) -> FastPaths:
     return FastPaths(
         api.backend.view,
         api.app,  # type: ignore[arg-type]
         seen=lambda: len(api.backend.log),
         cache_max_age_s=0,
-        registrations=registrations,
+        registered=registered,
         cors=Cors(settings.cors_origins),
         extra=ResponseHeaders(settings.response_headers),
     )
@@ -139,7 +139,7 @@ def test_a_schema_that_the_fast_path_has_parsed_is_not_parsed_again(schema: str)
     """It is parsed as a new one, or, if it is not valid as that, as a stored one."""
     with registry(ApiSettings(), []) as api:
         api.backend.rows.applied = lambda: 0
-        fast = fast_paths(api, ApiSettings(), registrations=True)
+        fast = fast_paths(api, ApiSettings(), registered=True)
         request = Request(b"POST", b"/subjects/a/versions", [], orjson.dumps({"schema": schema}), "1.1", True)
         running = fast(request, Client())
         assert asyncio.iscoroutine(running)
@@ -148,6 +148,20 @@ def test_a_schema_that_the_fast_path_has_parsed_is_not_parsed_again(schema: str)
         assert parser.cached_schema(Source("AVRO", schema)) is not None
         assert (parser.cached_schema(Source("AVRO", schema, new=True)) is not None) is is_new
         assert api._runner.run(running).status == (200 if is_new else 422)
+
+
+def test_a_schema_that_is_looked_up_is_parsed_once_as_a_stored_one() -> None:
+    schema = record("R", "x", "y")
+    with registry(ApiSettings(), []) as api:
+        api.backend.rows.applied = lambda: 0
+        fast = fast_paths(api, ApiSettings(), registered=True)
+        request = Request(b"POST", b"/subjects/a", [], orjson.dumps({"schema": schema}), "1.1", True)
+        running = fast(request, Client())
+        assert asyncio.iscoroutine(running)
+        parser = api.app.parser  # type: ignore[attr-defined]
+        assert parser.cached_schema(Source("AVRO", schema)) is not None
+        assert parser.cached_schema(Source("AVRO", schema, new=True)) is None
+        assert api._runner.run(running).status == 404
 
 
 def test_an_unexpected_error_is_logged_and_recorded(caplog: pytest.LogCaptureFixture) -> None:
@@ -171,7 +185,7 @@ def test_rule_sets_are_ignored_where_the_fast_path_has_read_the_body() -> None:
     body = orjson.dumps({"schema": record("R", "x", "y"), "ruleSet": rules})
     with registry(settings, []) as api:
         api.backend.rows.applied = lambda: 0
-        answer = handed(api, fast_paths(api, settings, registrations=True), "/subjects/a/versions", body, [])
+        answer = handed(api, fast_paths(api, settings, registered=True), "/subjects/a/versions", body, [])
         assert answer is not None
         assert (answer[0], "ruleSet" in orjson.loads(answer[2])) == (200, False)
         assert "ruleSet" not in api.get("/subjects/a/versions/2")

@@ -12,7 +12,7 @@ from registry.api.request_target import parse
 from registry.domain.model import Subject
 from registry.domain.subject_patterns import parse_pattern
 from registry.reader.fast_path.reads import is_latest, latest_version, schema_by_id
-from registry.reader.fast_path.register import Bodies, keys_of, repeated_registration
+from registry.reader.fast_path.registered import KINDS, Bodies, keys_of, registered_schema
 from registry.security.authorization.rules import ROLES, RuleAccess
 from tests.api.driver import Api, record
 
@@ -116,11 +116,12 @@ def spoiled(test):
     return test
 
 
-def registered_again(rows, path: bytes, query: bytes, body: bytes, bodies: Bodies, *access) -> bytes | None:
-    """Answer a registration as the fast path does, from the raw path and query."""
+def posted(rows, path: bytes, query: bytes, body: bytes, bodies: Bodies, *access) -> bytes | None:
+    """Answer a registration or a lookup as the fast path does, from the raw path and query."""
     segments, pairs = parse(path, query)
+    kind = KINDS["/subjects/{subject}/versions" if len(segments) == 3 else "/subjects/{subject}"]
     keys = keys_of(Subject.parse(segments[1]))
-    return None if keys is None else repeated_registration(rows, keys, pairs, body, bodies, *access)
+    return None if keys is None else registered_schema(rows, kind, keys, pairs, body, bodies, *access)
 
 
 def begun(steps) -> Api:
@@ -153,11 +154,25 @@ def test_registering_again_is_what_the_application_answers(steps) -> None:
     with begun(steps) as api:
         for subject, query, body in product(SUBJECTS, ("", "normalize=true", "force=true"), BODIES):
             target = f"/subjects/{subject}/versions"
-            fast = registered_again(api.backend.rows, target.encode(), query.encode(), body, bodies)
+            fast = posted(api.backend.rows, target.encode(), query.encode(), body, bodies)
             if fast is not None:
                 written = len(api.backend.log)
                 reply = api.request("POST", f"{target}?{query}", body)
                 assert (reply.status, reply.body, len(api.backend.log)) == (200, fast, written)
+
+
+@spoiled
+@given(st.lists(changes, min_size=1, max_size=5))
+def test_a_lookup_is_what_the_application_answers(steps) -> None:
+    bodies = Bodies(bytes_max=2000)
+    queries = ("", "normalize=true", "normalize=false", "deleted=true", "deleted=false", "format=resolved")
+    with begun(steps) as api:
+        for subject, query, body in product(SUBJECTS, queries, BODIES):
+            target = f"/subjects/{subject}"
+            fast = posted(api.backend.rows, target.encode(), query.encode(), body, bodies)
+            if fast is not None:
+                reply = api.request("POST", f"{target}?{query}", body)
+                assert (reply.status, reply.body) == (200, fast), (target, query, body)
 
 
 @spoiled
@@ -185,14 +200,16 @@ def test_the_plain_cases_are_taken() -> None:
     assert latest_version(api.backend.rows, b"/subjects/a/versions/latest", b"") is not None
     for query in (b"", b"normalize=false", b"force=false"):
         path = b"/subjects/a/versions"
-        assert registered_again(api.backend.rows, path, query, BODIES[0], bodies) is not None
+        assert posted(api.backend.rows, path, query, BODIES[0], bodies) is not None
+    for query in (b"", b"normalize=false&deleted=true", b"deleted=false"):
+        assert posted(api.backend.rows, b"/subjects/a", query, BODIES[0], bodies) is not None
     api.close()
 
 
 def test_bodies_are_forgotten_oldest_first() -> None:
     bodies = Bodies(bytes_max=1000)
     for each in BODIES * 3:
-        assert bodies.content(each) == Bodies().content(each)
+        assert bodies.content(each, new=True) == Bodies().content(each, new=False)
     assert 0 < len(bodies._contents) < len(BODIES)
 
 
@@ -206,5 +223,7 @@ def test_plain_cases_of_subjects_that_are_not_permitted_are_left_to_the_applicat
         assert latest_version(rows, latest, b"", nobody) is None
         assert latest_version(rows, latest, b"", reader) == latest_version(rows, latest, b"")
         for access in (nobody, reader):
-            assert registered_again(rows, path, b"", BODIES[0], Bodies(), access) is None
-        assert registered_again(rows, path, b"", BODIES[0], Bodies(), developer) is not None
+            assert posted(rows, path, b"", BODIES[0], Bodies(), access) is None
+        assert posted(rows, path, b"", BODIES[0], Bodies(), developer) is not None
+        assert posted(rows, b"/subjects/a", b"", BODIES[0], Bodies(), nobody) is None
+        assert posted(rows, b"/subjects/a", b"", BODIES[0], Bodies(), reader) is not None

@@ -1,4 +1,4 @@
-"""Shortcuts for the most frequent requests: by id, the latest version, and repeated registrations.
+"""Shortcuts for the most frequent requests: by id, the latest version, and POSTs of registered schemas.
 
 Plain cases are answered before routing, from stored bytes, with the same headers as by the application; all
 other requests are left to it. In a cluster, data that can change is answered after the read barrier: once the
@@ -39,13 +39,12 @@ from registry.store.views import AppliedView
 
 from .preferences import GZIP_BYTES_MIN, AnswerHeaders, Preferences, RequestHeaders
 from .reads import RecentSchemas, Schema, is_latest, latest_version, schema_by_id
-from .register import Bodies, Keys, Query, keys_of, repeated_registration
+from .registered import KINDS, Bodies, Keys, Kind, Query, keys_of, registered_schema
 
 BY_ID = b"/schemas/ids/"
 SUBJECTS = b"/subjects/"
 # Where POSTs have schemas.
 _WITH_SCHEMAS = (SUBJECTS, b"/compatibility/subjects/")
-_REGISTRATIONS = "/subjects/{subject}/versions"
 _PATH_BYTES_MAX = 1024
 _ROUTE_BYTES = 3072  # memory of one path's route, with keys none of which is longer than LMDB allows
 _ROUTES_BYTES_MAX = 32 * 1024 * 1024
@@ -61,7 +60,9 @@ class _Route(NamedTuple):
     target: Target
     path: dict[str, str]  # the parameters in it
     subject: Subject
-    keys: Keys | None  # for registrations that can be plain
+    # For those that can be plain.
+    kind: Kind | None
+    keys: Keys | None
 
 
 class _Post(NamedTuple):
@@ -88,7 +89,7 @@ class FastPaths:
         barrier: ReadBarrier | None = None,
         local_reads: bool = False,
         guard: PageGuard | None = None,
-        registrations: bool = True,
+        registered: bool = True,
         extra: ResponseHeaders | None = None,
         cors: Cors | None = None,
         proxies: TrustedProxies | None = None,
@@ -101,9 +102,9 @@ class FastPaths:
         may be cached. ``barrier``: only in a cluster. ``guard``: refused requests are left to the
         application.
 
-        ``registrations``: answer repeated registrations. ``extra``, ``cors``: headers of every answer of the
-        application. ``proxies``: see :class:`.RequestContext`. ``gate``: requests whose credentials it does
-        not know are left to the application.
+        ``registered``: answer POSTs of registered schemas. ``extra``, ``cors``: headers of every answer of
+        the application. ``proxies``: see :class:`.RequestContext`. ``gate``: requests whose credentials it
+        does not know are left to the application.
         """
         self._view = view
         self._moment = moment
@@ -119,7 +120,7 @@ class FastPaths:
         self._barrier = barrier
         self._local_reads = local_reads
         self._headers = RequestHeaders(guard or PageGuard(), gate)
-        self._registrations = registrations
+        self._registered = registered
         self._extra = extra or ResponseHeaders()
         self._bodies = Bodies()
         self._answers = AnswerHeaders(self._extra, cache_max_age_s)
@@ -205,17 +206,15 @@ class FastPaths:
         if route is None:
             return None
         post = _Post(request, client, preferences, route, pairs)
-        answer = self._answer_repeated(post, route.keys)
+        answer = self._answer_registered(post)
         if answer is None:
             return self._hand_over(post)
         if self._barrier is None:
             return answer
-        # If the rows may be stale, the application forwards the registration to the primary.
+        # If the rows may be stale, the application forwards a registration to the primary.
         return _later(
             self._barrier,
-            lambda fresh: (
-                (self._answer_repeated(post, route.keys) if fresh else None) or self._hand_over(post)
-            ),
+            lambda fresh: (self._answer_registered(post) if fresh else None) or self._hand_over(post),
         )
 
     def _find_route(self, path: bytes) -> _Route | None:
@@ -226,21 +225,26 @@ class FastPaths:
         if found is None or name is None:
             return None
         subject = Subject.parse(name)
-        plain = self._registrations and found.resource.path == _REGISTRATIONS and len(path) <= _PATH_BYTES_MAX
-        return _Route(found.resource, target, found.path, subject, keys_of(subject) if plain else None)
+        plain = self._registered and len(path) <= _PATH_BYTES_MAX
+        kind = KINDS.get(found.resource.path) if plain else None
+        keys = None if kind is None else keys_of(subject)
+        return _Route(found.resource, target, found.path, subject, kind, keys)
 
-    def _answer_repeated(self, post: _Post, keys: Keys | None) -> Answer | None:
-        """Return the answer to a plain registration of what is registered already."""
-        if keys is None:
+    def _answer_registered(self, post: _Post) -> Answer | None:
+        """Return the answer to a plain POST of what is registered already."""
+        kind, keys = post.route.kind, post.route.keys
+        if kind is None or keys is None:
             return None
         preferences, body = post.preferences, post.request.body
         try:
             with self._view() as view:
-                found = repeated_registration(view, keys, post.query, body, self._bodies, preferences.access)
+                found = registered_schema(
+                    view, kind, keys, post.query, body, self._bodies, preferences.access
+                )
                 applied = view.applied()
         except RegistryError:
             return None
-        return self._answers.plain(found, applied, preferences, _REGISTRATIONS)
+        return self._answers.plain(found, applied, preferences, kind.route)
 
     def _hand_over(self, post: _Post) -> Running:
         """Return the application's answer, which begins where the fast path ends."""

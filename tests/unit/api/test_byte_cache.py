@@ -12,7 +12,7 @@ import pytest
 from registry.api import media_types
 from registry.api.app import create_app
 from registry.api.request_target import cache_by_bytes
-from registry.reader.fast_path import dispatch, reads, register
+from registry.reader.fast_path import dispatch, reads, registered
 from registry.reader.fast_path.dispatch import FastPaths
 from tests.api.driver import ListBackend
 
@@ -45,7 +45,7 @@ def routes() -> Callable[[bytes], object]:
 @pytest.mark.parametrize(
     ("ask", "wrap"),
     [
-        (register._plain_config, lambda text: orjson.dumps({"alias": text.decode()})),
+        (registered._plain_config, lambda text: orjson.dumps({"alias": text.decode()})),
         (dispatch._parsed_query, lambda text: b"normalize=" + text),
         (routes(), lambda text: b"/subjects/" + text + b"/versions"),
         (reads._keys, lambda text: b"/subjects/" + text + b"/versions/latest"),

@@ -1,16 +1,18 @@
-"""Fast path of ``POST /subjects/{subject}/versions``: registering a schema that is registered already.
+"""Fast path of POSTs of a schema that is registered already: registering it again, and looking it up.
 
-Every producer does this when it starts, always with the same bytes. So parsed bodies are cached, and the
-answer is spliced from the version's row. A case is plain if the body has only a schema and its type, no
-config in scope changes what would be stored, and exactly one version of the subject has the content and is
+Every producer does one or the other when it starts, always with the same bytes. So parsed bodies are cached,
+and the answer is spliced from the version's row. A case is plain if the body has only a schema and its type,
+no config in scope changes what would be stored, and exactly one version of the subject has the content and is
 not soft-deleted. All others are left to the application, which would give the same answers in plain cases
 too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -30,6 +32,33 @@ from registry.domain.schemas import FORMATS, InvalidSchema, Schema
 from registry.security.gate import FULL_ACCESS, Access, Permission
 from registry.workers.pool import TEXT_AT_ONCE_MAX
 
+
+class Kind(NamedTuple):
+    """A route that takes a schema, with what distinguishes it from the others."""
+
+    route: str
+    permission: Permission
+    # True if it is most likely a new schema if it is not found.
+    new: bool
+    # The parameters that change nothing in plain cases, whatever they say.
+    ignored: frozenset[str]
+    # Returns the body of the answer.
+    body: Callable[[VersionRow, int], bytes]
+
+
+def _looked_up(found: VersionRow, _: int) -> bytes:
+    return entities.schema_entity(found, times=False)
+
+
+_REGISTRATION = "/subjects/{subject}/versions"
+_LOOKUP = "/subjects/{subject}"
+# By route. What "force" skips is not checked for a registered schema.
+KINDS: Final = {
+    _REGISTRATION: Kind(
+        _REGISTRATION, Permission.WRITE, True, frozenset({"force"}), entities.registration_response
+    ),
+    _LOOKUP: Kind(_LOOKUP, Permission.READ, False, frozenset({"deleted"}), _looked_up),
+}
 _BODY_BYTES_MAX = TEXT_AT_ONCE_MAX
 Query = tuple[tuple[str, str], ...]  # names and values
 _CACHED_BYTES = 376  # memory that one cached body takes, independent of its size
@@ -61,20 +90,23 @@ class Bodies:
         # Of the body that was parsed last.
         self.newest: Parsed | None = None
 
-    def content(self, body: bytes) -> _Content:
-        """Return the content of a plain body; ``_NOT_PLAIN`` for any other."""
+    def content(self, body: bytes, *, new: bool) -> _Content:
+        """Return the content of a plain body; ``_NOT_PLAIN`` for any other.
+
+        ``new``: if it has to be parsed, then as a new schema, as the application would if it is not found.
+        """
         digest = sha256(body).digest()
         found = self._contents.get(digest)
         if found is None:
-            found = self._read(body)
+            found = self._read(body, new)
             self._contents.put(digest, found)
         return found
 
-    def _read(self, body: bytes) -> _Content:
+    def _read(self, body: bytes, new: bool) -> _Content:
         try:
             request = schema_request(body, "")
             self.newest = Parsed(body, request)
-            parsed = _parse(request)
+            parsed = _parse(request, new)
             if parsed is None:
                 return _NOT_PLAIN
             source, schema = parsed
@@ -85,7 +117,7 @@ class Bodies:
         return content
 
 
-def _parse(request: Register) -> tuple[Source, Schema] | None:
+def _parse(request: Register, new: bool) -> tuple[Source, Schema] | None:
     """Return the schema of a plain request; ``None`` for any other. Raises :class:`InvalidSchema`."""
     if request != Register("", request.schema, request.schema_type, request.references or None):
         return None
@@ -95,31 +127,36 @@ def _parse(request: Register) -> tuple[Source, Schema] | None:
     served = FORMATS[kind]
     if len(text) * served.weight > TEXT_AT_ONCE_MAX:
         return None
-    try:
-        # As a new schema, because it probably is one if it is not found.
-        return Source(kind, text, new=True), served.parse(text, new=True)
-    except InvalidSchema:
+    if new:
         # A registered schema need not be valid as a new one.
-        return Source(kind, text), served.parse(text)
+        with suppress(InvalidSchema):
+            return Source(kind, text, new=True), served.parse(text, new=True)
+    return Source(kind, text), served.parse(text)
 
 
-def repeated_registration(
-    view: View, keys: Keys, query: Query, body: bytes, bodies: Bodies, access: Access = FULL_ACCESS
+def registered_schema(
+    view: View,
+    kind: Kind,
+    keys: Keys,
+    query: Query,
+    body: bytes,
+    bodies: Bodies,
+    access: Access = FULL_ACCESS,
 ) -> bytes | None:
     """Return the body of the answer, or ``None`` if this is not a plain case.
 
-    The caller has checked that this is the request's resource, that ``Content-Type`` and ``Accept`` are
-    supported (:mod:`registry.api.media_types`), and that the request has no ``X-Registry-Min-Offset``;
-    ``body`` is complete and within the limit.
+    The caller has checked that ``kind`` is that of the request's resource, that ``Content-Type`` and
+    ``Accept`` are supported (:mod:`registry.api.media_types`), and that the request has no
+    ``X-Registry-Min-Offset``; ``body`` is complete and within the limit.
     """
-    if (query and not _is_plain(query)) or len(body) > _BODY_BYTES_MAX:
+    if (query and not _is_plain(query, kind)) or len(body) > _BODY_BYTES_MAX:
         return None
     # A config with an alias is not plain, so this is the only subject that has to be permitted.
-    if not access.may(Permission.WRITE, keys.subject):
+    if not access.may(kind.permission, keys.subject):
         return None
     if not _has_rows(view, keys.versions):
         return None  # before the body is parsed, which the application would do again
-    md5, kind = bodies.content(body)
+    md5, schema_type = bodies.content(body, new=kind.new)
     if not md5:
         return None
     prefix = keys.contents + md5 + keys.name
@@ -138,9 +175,7 @@ def repeated_registration(
     if value is None or version_row.is_deleted(value):
         return None
     found = VersionRow.unpack(value)
-    return (
-        entities.registration_response(found, layout.unnumber(version)) if found.kind.endswith(kind) else None
-    )
+    return kind.body(found, layout.unnumber(version)) if found.kind.endswith(schema_type) else None
 
 
 def _has_rows(view: View, prefix: bytes) -> bool:
@@ -162,7 +197,7 @@ class Keys(NamedTuple):
 
 
 def keys_of(subject: Subject) -> Keys | None:
-    """Return the keys of a subject; ``None`` if no registration under it is plain."""
+    """Return the keys of a subject; ``None`` if nothing is plain under it."""
     if subject.is_context or not subject.name.isprintable():
         return None
     context, name = layout.part(subject.context), layout.part(subject.name)
@@ -172,9 +207,10 @@ def keys_of(subject: Subject) -> Keys | None:
     )
 
 
-def _is_plain(query: Query) -> bool:
-    # "force" skips a check that is not made for a registered schema.
-    return all(name == "force" or (name == "normalize" and value.lower() != "true") for name, value in query)
+def _is_plain(query: Query, kind: Kind) -> bool:
+    return all(
+        name in kind.ignored or (name == "normalize" and value.lower() != "true") for name, value in query
+    )
 
 
 _decode = msgspec.json.Decoder(Config, strict=False).decode
