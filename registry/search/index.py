@@ -13,8 +13,10 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -215,18 +217,20 @@ class SearchIndex:
         """Write changes and progress in one transaction. Raises :class:`SearchIndexError`."""
         assert self._file is not None
         words, subjects, _ = self._file.tables
-        added: list[tuple[bytes, bytes]] = []
+        added: dict[bytes, list[bytes]] = defaultdict(list)
         with self._writing(progress) as txn, txn.cursor(words) as cursor:
-            for number, now, new, old in updates:
+            for number, now, new, old in sorted(updates, key=itemgetter(0)):
                 if now is None:
                     txn.delete(number, db=subjects)
                 else:
                     txn.put(number, pack(now), db=subjects)
-                added += ((key, number) for key in new - old)
+                for key in new - old:
+                    added[key].append(number)
                 for key in old - new:
                     if cursor.set_key_dup(key, number):
                         cursor.delete()
-            cursor.putmulti(sorted(added))
+            # In the table's order, for which only the keys are left to be sorted.
+            cursor.putmulti([(key, number) for key in sorted(added) for number in added[key]])
 
     def append(self, items: Iterable[tuple[bytes, bytes]], table: int, progress: Progress) -> Progress:
         """Append items of a build to a table, each above all that it has; return the progress, written too.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from itertools import chain, islice, starmap
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from registry.domain.parsing import querying
@@ -60,22 +60,22 @@ def keys_of(found: Registered, principal: str) -> set[bytes]:
 
     ``principal``: who registered it; empty: not known.
     """
-    names: set[tuple[str, str]] = set()
+    keys: set[bytes] = set()
     for item in row_items(found, principal):
-        names.add((item.kind, item.text))
+        keys.update(_name_keys(item.kind, item.text))
         if item.kind == "property":
-            names.add((item.kind, item.path))
+            keys.update(_name_keys(item.kind, item.path))
     docs: list[str] = []
     if is_read(found):
         kind = FORMATS[entities.schema_type(found.row)]
         # What comes before a fault is kept.
         with suppress(InvalidSchema):
             for what, name, doc, tags in islice(kind.search_parts(entities.text(found.row)), FIELDS_MAX):
-                names.add((what, name))
-                names.update(("tag", tag) for tag in tags)
+                keys.update(_name_keys(what, name))
+                for tag in tags:
+                    keys.update(_name_keys("tag", tag))
                 if doc:
                     docs.append(doc[: words.TEXT_MAX])
-    keys = {*chain.from_iterable(starmap(_name_keys, names))}
     if len(keys) < WORDS_MAX:
         of_docs = {*chain.from_iterable(map(_doc_keys, {*words.runs_of(docs)}))}
         if len(keys) + len(of_docs) <= WORDS_MAX:

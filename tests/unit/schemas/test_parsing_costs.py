@@ -99,3 +99,14 @@ def test_a_field_that_has_not_changed_takes_few_calls(kind: str, most: int) -> N
 
     compare(1)
     assert compare(110) - compare(10) <= 100 * most
+
+
+@pytest.mark.parametrize("kind", ['"long"', '["null", "string"]'])
+def test_what_an_index_of_words_reads_of_a_field_takes_few_calls(kind: str) -> None:
+    def read(count: int) -> int:
+        text = record(kind, count)
+        return calls_in(lambda: [*FORMATS["AVRO"].search_parts(text)])
+
+    read(1)  # what is found out once
+    # A search part and a step of the walk; what a union holds has a path of its own.
+    assert read(110) - read(10) <= 100 * (2 if kind == '"long"' else 4)

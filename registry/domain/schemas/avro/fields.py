@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from registry.domain.schemas import tags
 from registry.domain.schemas.contract import SchemaField, SearchPart
@@ -11,6 +12,10 @@ from registry.domain.schemas.fields import DEPTH_MAX, default_in, extend_path, j
 from .attributes import read
 from .model import Json
 from .parser import RECORDS
+
+# Kinds of types that a schema defines; the members of those that hold one type, and how paths show it.
+_DEFINED: Final = RECORDS | {"enum", "fixed"}
+_ELEMENTS: Final = {"array": ("items", "[]"), "map": ("values", "{}")}
 
 
 def fields(text: str) -> Iterator[SchemaField]:
@@ -21,52 +26,63 @@ def fields(text: str) -> Iterator[SchemaField]:
 def search_parts(text: str) -> Iterator[SearchPart]:
     """Yield what a search reads of them."""
     for value, kind, _ in _walk(text):
-        found = value.get(tags.NAME)
+        # Looked at here, without a call for each: a node reads the texts of all that is written.
+        name, doc, found = value.get("name"), value.get("doc"), value.get(tags.NAME)
         yield (
             "type" if kind else "field",
-            text_in(value, "name"),
-            text_in(value, "doc"),
+            name if type(name) is str else "",
+            doc if type(doc) is str else "",
             tags.tags_in(found) if found else (),
         )
 
 
 def _walk(text: str) -> Iterator[tuple[dict[str, Json], str, str]]:
-    """Yield types and fields, each with its kind, empty for a field, and its path."""
-    waiting: list[tuple[Json, str, bool]] = [(read(text), "", False)]
+    """Yield types, each with its kind and path, and fields, with an empty kind and their record's path."""
+    # Those of an inner list come before the rest of the outer ones.
+    waiting: list[tuple[Iterator[Json], str, bool]] = [(iter((read(text),)), "", False)]
     while waiting:
-        value, path, is_field = waiting.pop()
-        if type(value) is not dict:
-            branches: list[Json] = value if type(value) is list else []
-            # Names of types, as most are, define nothing.
-            waiting += [(each, path, False) for each in reversed(branches) if type(each) is not str]
-            continue
-        if is_field:
-            place = join_path(path, text_in(value, "name"))
-            yield value, "", place
-            inner = value.get("type")
-            if type(inner) is not str:
-                waiting.append((inner, place, False))
-            continue
-        kind = text_in(value, "type")
-        if kind in RECORDS or kind in ("enum", "fixed"):
-            yield value, kind, path
-            members = value.get("fields") if kind in RECORDS else None
-            if type(members) is list:
-                waiting += [(each, path, True) for each in reversed(members) if type(each) is dict]
-        elif kind == "array":
-            waiting.append((value.get("items"), extend_path(path, "[]"), False))
-        elif kind == "map":
-            waiting.append((value.get("values"), extend_path(path, "{}"), False))
+        values, path, are_fields = waiting[-1]
+        for value in values:
+            if are_fields:
+                if type(value) is not dict:
+                    continue
+                yield value, "", path
+                inner = value.get("type")
+                # Names of types, as most are, define nothing.
+                if type(inner) is not str:
+                    waiting.append((iter((inner,)), join_path(path, text_in(value, "name")), False))
+                    break
+            elif type(value) is dict:
+                kind = text_in(value, "type")
+                if kind in _DEFINED:
+                    yield value, kind, path
+                waiting.append(_inside(value, kind, path))
+                break
+            elif type(value) is list:
+                waiting.append((iter(value), path, False))
+                break
         else:
-            waiting.append((value.get("type"), path, False))
+            waiting.pop()
+
+
+def _inside(value: dict[str, Json], kind: str, path: str) -> tuple[Iterator[Json], str, bool]:
+    """Return what a type holds, its path, and whether these are fields."""
+    if kind in RECORDS:
+        members = value.get("fields")
+        return iter(members if type(members) is list else ()), path, True
+    if kind in _ELEMENTS:
+        member, mark = _ELEMENTS[kind]
+        return iter((value.get(member),)), extend_path(path, mark), False
+    inner = () if kind in _DEFINED else (value.get("type"),)
+    return iter(inner), path, False
 
 
 def _field(value: dict[str, Json], path: str) -> SchemaField:
-    kind = value.get("type")
+    kind, name = value.get("type"), text_in(value, "name")
     return SchemaField(
         "field",
-        path,
-        text_in(value, "name"),
+        join_path(path, name),
+        name,
         _type_text(kind),
         default_in(value),
         text_in(value, "doc"),
