@@ -12,7 +12,8 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,6 +42,14 @@ def hooked_environment(counts: Path, root: Path) -> dict[str, str]:
     return {**PLAIN, "PYTHONPATH": str(HOOK), "COUNTS": str(counts), "COUNTED": str(root)}
 
 
+class Used(NamedTuple):
+    """The costs of a process so far."""
+
+    name: str
+    cpu_s: float
+    switches: int  # how often a thread has waited
+
+
 class Processes:
     """A process and its descendants, as they are now."""
 
@@ -52,12 +61,16 @@ class Processes:
         """Return the CPU time that all have used so far, with what has ended and what has begun meanwhile."""
         return sum(time.clock_gettime(_cpu_clock(pid)) + _cpu_of_ended(pid) for pid in _family(self.pids[0]))
 
+    def family(self) -> Iterator[Used]:
+        """Yield what each of those that run has used so far."""
+        for pid in _family(self.pids[0]):
+            with suppress(OSError):  # it has ended meanwhile
+                name = Path(f"/proc/{pid}/comm").read_text().strip()
+                yield Used(name, time.clock_gettime(_cpu_clock(pid)), _waits_of(pid))
+
     def switches(self) -> int:
         """Return how often a thread has waited."""
-        tasks = (task for pid in self.pids for task in Path(f"/proc/{pid}/task").iterdir())
-        lines = ((task / "status").read_text().splitlines() for task in tasks)
-        waits = (line.split()[1] for each in lines for line in each if line.startswith("voluntary_"))
-        return sum(map(int, waits))
+        return sum(map(_waits_of, self.pids))
 
     def system_calls(self, during: Callable[[], object]) -> Counter[str]:
         """Return all system calls while ``during`` runs. Raises ``OSError`` if strace may not trace."""
@@ -116,6 +129,13 @@ def _family(pid: int) -> list[int]:
     for each in family:
         family += [child for child, parent in parents.items() if parent == each]
     return family
+
+
+def _waits_of(pid: int) -> int:
+    """Return how often the threads of a process have waited."""
+    lines = ((task / "status").read_text().splitlines() for task in Path(f"/proc/{pid}/task").iterdir())
+    waits = (line.split()[1] for each in lines for line in each if line.startswith("voluntary_"))
+    return sum(map(int, waits))
 
 
 def _stat(folder: Path) -> list[str]:
