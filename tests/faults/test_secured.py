@@ -27,12 +27,7 @@ _HASH = "$argon2id$v=19$m=16,t=1,p=1$c2FsdHNhbHQ$apN7z2gpbX5hR28gblEBdA"
 _RULES = """
 [[allow]]
 principal = "rig"
-role = "developer"
-subjects = "t*"
-
-[[allow]]
-principal = "rig"
-operations = ["delete"]
+role = "operator"
 subjects = "t*"
 
 [[allow]]
