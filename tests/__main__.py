@@ -1,10 +1,10 @@
 """All tests, in four groups that run at the same time: ``python -m tests``, which ``make test`` calls.
 
 The tests of the first group mostly compute, and need no broker; those of the second and third start one
-registry each and use it as clients do; those of the fourth start brokers, clusters and parts of nodes. Each
-group waits for half of its time, so four keep two cores busy. All take about as long. One line is printed
-for each file, and failures and the most expensive files at the end. ``--group NAME …`` runs only these
-groups. With other arguments, this is pytest.
+registry each and use it as clients do, and the second also reads the source; those of the fourth start
+brokers, clusters and parts of nodes. Each group waits for half of its time, so four keep two cores busy. All
+take about as long. One line is printed for each file, and failures and the most expensive files at the end.
+``--group NAME …`` runs only these groups. With other arguments, this is pytest.
 
 If AGAIN is set in the environment, and at most so many tests have failed, these are run again, alone. If all
 pass then, the run has passed, and they are named as tests that rest on luck.
@@ -25,11 +25,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 COMPUTING = (
-    *sorted(str(path) for path in Path("tests").glob("test_*.py")),
-    *("tests/unit", "tests/simulation", "tests/api", "tests/console", "tests/process/past"),
+    "tests/unit",
+    "tests/simulation",
+    "tests/api",
+    "tests/console",
+    "tests/process/past",
+    "tests/process/store",
 )
 SNAPSHOTS = (
-    *("tests/process/snapshots", "tests/process/store", "tests/process/security"),
+    *sorted(str(path) for path in Path("tests").glob("test_*.py")),
+    *("tests/process/snapshots", "tests/process/security"),
     *("tests/process/reader", "tests/process/webhooks"),
 )
 CLUSTERS = (

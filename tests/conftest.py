@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import ssl
@@ -77,6 +78,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 _logs = ProcessLogs()
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported and collected, which lives to the end, out of the search for garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
