@@ -50,7 +50,10 @@ AGED_FAULTS = a_killed_primary_is_replaced_and_fails_no_write_of_the_others \
 
 PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
 FLAGS   = $(if $(LISTEN),--listen "$(LISTEN)") $(if $(DATA),--data "$(DATA)") $(ARGS)
-LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+UV      = $(BIN)/uv
+# All who use uv use the same one.
+INSTALL_UV = $(PIP) install --no-compile --require-hashes --no-deps -r requirements-uv.txt
+LOCK    = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes \
           --no-header --no-emit-index-url --no-emit-find-links
 
 .DELETE_ON_ERROR:
@@ -288,10 +291,13 @@ $(VENV)/run.stamp: requirements.txt pyproject.toml | $(VENV)/bin/python
 	@$(PIP) install --no-deps --no-build-isolation --no-index --editable .
 	@touch $@
 
-# Most modules of these 9,000 are never imported, so that compiling all of them ahead only takes time.
-$(VENV)/dev.stamp: requirements-dev.txt $(VENV)/run.stamp
+# Most modules of these 9,000 are never imported, so that compiling all of them ahead only takes time. uv takes a third
+# of pip's time, but does not read pip's settings, such as those of a mirror; if it fails, pip installs them.
+$(VENV)/dev.stamp: requirements-dev.txt requirements-uv.txt $(VENV)/run.stamp
 	@echo 'Installing the requirements of the tests'
-	@$(PIP) install --no-compile --require-hashes --no-deps -r requirements-dev.txt
+	@$(INSTALL_UV)
+	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes --no-deps -r requirements-dev.txt || \
+	  $(PIP) install --no-compile --require-hashes --no-deps -r requirements-dev.txt
 	@touch $@
 
 $(JS)/node_modules/.stamp: $(JS)/package.json $(JS)/package-lock.json | tools
@@ -329,9 +335,8 @@ release: console $(VENV)/dev.stamp
 	@IMAGES="$(IMAGES)" PROJECT_URL="$(PROJECT_URL)" PATH="$$PATH:$(CURDIR)/$(BIN)" \
 	  $(BIN)/python -m deploy.release $(if $(DRY_RUN),--dry-run)
 
-# Before "make release" publishes: the programs log in at the registry, and uv is installed.
+# Before "make release" publishes: the programs log in at the registry. uv is installed with what the tests need.
 release-login: $(VENV)/dev.stamp
-	@$(PIP) install uv
 	@printf %s "$$REGISTRY_PASSWORD" | docker login "$(REGISTRY)" --username "$$REGISTRY_USER" --password-stdin
 	@printf %s "$$REGISTRY_PASSWORD" | helm registry login "$(REGISTRY)" --username "$$REGISTRY_USER" --password-stdin
 
@@ -343,9 +348,9 @@ screenshots: console $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -q -m long tests/console/test_pictures.py --rewrite
 
 lock: $(VENV)/dev.stamp
-	$(PIP) install uv
 	$(LOCK) $(UPGRADE) --group build -o requirements.txt pyproject.toml
 	$(LOCK) $(UPGRADE) --group dev --constraint requirements.txt -o requirements-dev.txt pyproject.toml
+	$(LOCK) $(UPGRADE) --group install -o requirements-uv.txt
 	$(LOCK) $(UPGRADE) --extra spark --constraint requirements-dev.txt -o requirements-spark.txt pyproject.toml
 	$(LOCK) $(UPGRADE) --extra otel --constraint requirements-dev.txt -o requirements-otel.txt pyproject.toml
 
