@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Final, NamedTuple
 
@@ -11,14 +11,14 @@ from registry.base.config.settings import Settings
 from registry.cli.decoding.frame import CannotDecode, SchemaName
 from registry.cli.decoding.message import WriterSchema
 from registry.cli.decoding.rereading import Reader
-from registry.log.kafka.cluster_topics import describe_topics
+from registry.log.kafka.cluster_topics import DescribedCluster, DescribedTopic, describe_topics
 from registry.log.kafka.security import Security
 from snapshots.building.task import EngineUnavailable, Progress
 
 from . import plan
 from .files import BadCensus
 from .plan import Range
-from .run import PLANNING, STARTING
+from .run import PLANNING, STARTING, epoch_ends
 
 # A sample is taken from so many places of each partition: both ends, and between.
 _STRETCHES: Final = 4
@@ -48,8 +48,10 @@ class Verdict(NamedTuple):
     nulls: int
     # The most frequent first.
     failed: list[Failed]
-    # Partitions that were not read to their end, each with the reason.
+    # Partitions with committed messages that may not have been read, each with the reason.
     unread: dict[int, str]
+    # Partitions with a transaction that has been open since this offset: it was read up to there.
+    uncommitted: dict[int, int]
 
     @property
     def failures(self) -> int:
@@ -71,10 +73,11 @@ def reread(
 
     Raises one of :data:`.run.FAILURES`, and what ``writer`` raises.
     """
-    planned = _plan(settings, topic, progress)
-    unread = {row.partition: row.reason for row in planned.partitions if row.state == plan.UNREAD}
+    described = _describe(settings, topic, progress).topics[topic]
+    uncommitted = {each.number: each.end for each in described.partitions if each.high > each.end}
+    planned = _plan(described)
     if not planned.ranges:
-        return Verdict(0, 0, [], unread)
+        return Verdict(0, 0, [], _unread(planned.partitions), uncommitted)
     ranges = sample_of(planned.ranges, sample) if sample else [planned.ranges]
     try:
         # Imported by name, because PySpark is optional.
@@ -92,19 +95,34 @@ def reread(
     nulls = counts.get(engine.NO_MESSAGE, 0)
     failed = [Failed(_name(ref), reason, *each) for (ref, reason), each in found.items()]
     failed.sort(key=lambda each: (-each.messages, str(each.writer), each.reason))
-    return Verdict(sum(counts.values()) - nulls, nulls, failed, unread)
+    after = _describe(settings, topic, progress)
+    # Spark passes over what was truncated or deleted meanwhile.
+    rows = plan.after_reading(
+        planned.partitions, after.topics, epoch_ends(settings, planned.partitions, after)
+    )
+    return Verdict(sum(counts.values()) - nulls, nulls, failed, _unread(rows), uncommitted)
 
 
-def _plan(settings: Settings, topic: str, progress: Progress) -> plan.Plan:
+def _describe(settings: Settings, topic: str, progress: Progress) -> DescribedCluster:
     progress(PLANNING, 0, 1)
     cluster = describe_topics(Security(**settings.security), settings.kafka, timeout_s=_DESCRIBE_S)
     progress(PLANNING, 1, 1)
     if topic not in cluster.topics:
         raise BadCensus(f"there is no topic {topic}, or this client may not describe it")
-    planned = plan.plan_topics([cluster.topics[topic]], {})
-    if not planned.ranges and any(row.state == plan.UNREAD for row in planned.partitions):
-        raise BadCensus(f"the topic {topic} cannot be read: {planned.partitions[0].reason}")
+    return cluster
+
+
+def _plan(topic: DescribedTopic) -> plan.Plan:
+    """Return what to read. Messages of open transactions are not committed, so none is left unread."""
+    committed = tuple(each._replace(high=each.end) for each in topic.partitions)
+    planned = plan.plan_topics([topic._replace(partitions=committed)], {})
+    if not planned.ranges and (unread := _unread(planned.partitions)):
+        raise BadCensus(f"the topic {topic.name} cannot be read: {next(iter(unread.values()))}")
     return planned
+
+
+def _unread(rows: Iterable[plan.PartitionRow]) -> dict[int, str]:
+    return {row.partition: row.reason for row in rows if row.state == plan.UNREAD}
 
 
 def sample_of(ranges: Sequence[Range], messages: int) -> list[list[Range]]:

@@ -132,13 +132,13 @@ def run(
     planned = plan.plan_topics(
         _matching(settings, scope, cluster),
         {row.place: row for row in before.partitions},
-        _epoch_ends(settings, before.partitions, cluster),
+        epoch_ends(settings, before.partitions, cluster),
     )
     counted = _count(settings, scope, planned.ranges, progress)
     rows = list(_without_failed(planned, counted.problems))
     if planned.ranges:
         after = _describe(settings, scope, progress)
-        rows = list(plan.after_reading(rows, after.topics, _epoch_ends(settings, rows, after)))
+        rows = list(plan.after_reading(rows, after.topics, epoch_ends(settings, rows, after)))
     rows += _file_rows(scope, counted.problems)
     uses = plan.merge(counted.uses, (use for use in before.uses if use.place in planned.kept), rows)
     census = Census(
@@ -183,9 +183,7 @@ def _describe(
     return found
 
 
-def _epoch_ends(
-    settings: Settings, rows: Sequence[PartitionRow], cluster: DescribedCluster
-) -> plan.EpochEnds:
+def epoch_ends(settings: Settings, rows: Sequence[PartitionRow], cluster: DescribedCluster) -> plan.EpochEnds:
     """Ask where the leader epochs of rows end whose partitions have other leaders now; mostly none."""
     epochs = plan.epochs_before(rows, cluster.topics)
     if not epochs:

@@ -158,13 +158,14 @@ def check(
         else:
             print_lines(report.verdict_lines(found, details=details))
     verdict = {} if found is None else report.verdict_json(found)
-    accepted = found is None or found.possible
+    status = OK if found is None or found.possible else REFUSED
     if decode:
         place = path, subject, topic, side, sample or 0
-        accepted &= _decode(connection, loaded, place, verdict, as_json=as_json)
+        decoded = _decode(connection, loaded, place, verdict, as_json=as_json)
+        status = REFUSED if REFUSED in (status, decoded) else decoded
     if as_json:
         print_json(verdict)
-    return OK if accepted else REFUSED
+    return status
 
 
 def _decode(
@@ -174,19 +175,26 @@ def _decode(
     verdict: dict[str, Any],
     *,
     as_json: bool,
-) -> bool:
-    """Read the topic and print how many messages fail; return false if some do. Extends ``verdict``."""
-    from .check_topic import Wanted, print_verdict, read_topic, verdict_members  # noqa: PLC0415 - as above
+) -> int:
+    """Read the topic and print how many messages fail; return the exit status. Extends ``verdict``."""
+    from .check_topic import (  # noqa: PLC0415 - as above
+        Wanted,
+        exit_status,
+        print_verdict,
+        read_topic,
+        verdict_members,
+    )
     from .folder_source import report_folder_errors  # noqa: PLC0415 - as above
 
     wanted = Wanted(*place)
     with report_errors(), report_folder_errors(), progress(as_json=as_json) as steps:
         found = read_topic(connection, loaded.settings, wanted, steps)
-    verdict["accepted"] = not found.failures and verdict.get("accepted", True)
+    status = exit_status(found)
+    verdict["accepted"] = status == OK and verdict.get("accepted", True)
     verdict["decoded"] = verdict_members(found, wanted)
     if not as_json:
         print_verdict(found, wanted)
-    return not found.failures
+    return status
 
 
 def _run_check(

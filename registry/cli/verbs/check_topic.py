@@ -15,7 +15,7 @@ from registry.cli.decoding.message import WriterSchema
 from registry.cli.decoding.rereading import Reader
 from registry.cli.folder.contents import Contents
 from registry.cli.folder.memory_registry import MemoryRegistry
-from registry.cli.output import Failure, Refusal, note, print_lines, print_table
+from registry.cli.output import FAILED, OK, REFUSED, Failure, Refusal, note, print_lines, print_table
 from registry.cli.promotion.reading import RegistryReader
 from registry.domain.errors import RegistryError
 from registry.domain.model import Subject
@@ -76,14 +76,25 @@ def _reader(client: RegistryClient, contents: Contents, wanted: Wanted) -> Reade
     return Reader(WriterSchema(new.schema_type, new.text, new.dependencies))
 
 
+def exit_status(found: Verdict) -> int:
+    """Return the exit status: what could not be read may hold messages that fail."""
+    if found.failures:
+        return REFUSED
+    return FAILED if found.unread else OK
+
+
 def print_verdict(found: Verdict, wanted: Wanted) -> None:
     """Print how many messages cannot be read, and the first ones of each writer and reason."""
     which = f"{wanted.side}s of {wanted.topic}"
     sampled = " in the sample" if wanted.sample else ""
     nulls = f"; {found.nulls:,} are null" if found.nulls else ""
     print_lines([f"{found.failures:,} of {found.messages:,} {which}{sampled} fail to decode{nulls}"])
+    for partition, offset in found.uncommitted.items():
+        note(f"partition {partition} was read up to offset {offset}, where an open transaction begins")
     for partition, reason in found.unread.items():
         note(f"partition {partition} was not read to its end: {reason}")
+    if found.unread:
+        note(f"so there is no verdict on all {which}: run it again when every partition can be read")
     if found.failed:
         print_table(_COLUMNS, map(_row, found.failed), right=("messages",))
 
@@ -100,6 +111,7 @@ def verdict_members(found: Verdict, wanted: Wanted) -> dict[str, Any]:
         "messages": found.messages, "nulls": found.nulls, "failures": found.failures,
         "failed": list(map(_members, found.failed)),
         "unread": [{"partition": each, "reason": reason} for each, reason in found.unread.items()],
+        "uncommitted": [{"partition": each, "offset": offset} for each, offset in found.uncommitted.items()],
     }  # fmt: skip
 
 

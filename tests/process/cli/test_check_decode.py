@@ -9,6 +9,7 @@ import pytest
 
 from deploy.local.broker import Broker
 from tests.process.cli.running_verbs import verb
+from tests.process.snapshots import counting
 from tests.support.kafka_topics import make_topic
 from tests.support.running import Served, free_port
 
@@ -31,11 +32,25 @@ def test_a_topic_without_messages_and_one_that_does_not_exist_are_distinguished(
     assert (done.status, done.json["accepted"]) == (0, True)
     assert done.json["decoded"] == {
         "topic": empty, "side": "key", "sample": 3, "messages": 0, "nulls": 0, "failures": 0,
-        "failed": [], "unread": [],
+        "failed": [], "unread": [], "uncommitted": [],
     }  # fmt: skip
     done = verb(*words, "no-such-topic")
     assert (done.status, done.out) == (2, "")
     assert "there is no topic no-such-topic, or this client may not describe it" in done.err
+
+
+def test_messages_of_an_open_transaction_do_not_count_and_are_no_fault(
+    kafka: Broker, registry: Served, file: Path
+) -> None:
+    words = ("check", str(file), "--decode", "--url", registry.url, "--kafka", kafka.address, "--topic")
+    busy = make_topic(kafka.address, {"cleanup.policy": "delete"})
+    with counting.open_transaction(kafka.address, busy):
+        done = verb(*words, busy)
+        assert (done.status, done.out) == (0, f"0 of 0 values of {busy} fail to decode\n")
+        assert "partition 0 was read up to offset 0, where an open transaction begins" in done.err
+        done = verb(*words, busy, "--json")
+    assert (done.status, done.json["accepted"]) == (0, True)
+    assert done.json["decoded"]["uncommitted"] == [{"partition": 0, "offset": 0}]
 
 
 def test_without_brokers_nothing_is_read(registry: Served, file: Path) -> None:

@@ -898,6 +898,25 @@ def test_messages_that_another_schema_cannot_read_are_found_with_the_reason(
     assert keys.failures == keys.messages > 0
 
 
+# Spark waits for two minutes; tests/unit/snapshots/test_census_plan.py has what is noticed after reading.
+@pytest.mark.long
+def test_messages_that_are_lost_while_they_are_read_are_unread(
+    spark: SparkSession, kafka: Broker, tmp_path: Path
+) -> None:
+    servers = kafka.address
+    topic = make_topic(servers, KEPT)
+    counting.produce(servers, topic, rereading.messages(1, 20))
+
+    def make_again(step: str, done: int, total: int) -> None:
+        if (step, done) == (census.STARTING, 0):
+            delete_topic(servers, topic)
+            make_topic(servers, KEPT, name=topic)
+
+    settings = Settings(kafka=servers, snapshots_spark_master=MASTER, data=tmp_path)
+    found = reread(settings, topic, "value", Reader(rereading.READER), rereading.find, make_again)
+    assert found.unread == {0: "it was deleted and created again while it was read"}
+
+
 @pytest.mark.long
 def test_messages_of_other_formats_are_read_one_by_one(
     spark: SparkSession, kafka: Broker, tmp_path: Path

@@ -7,8 +7,13 @@ import pytest
 from registry.cli.decoding.frame import CannotDecode
 from registry.cli.decoding.message import WriterSchema
 from registry.cli.decoding.rereading import Reader
+from registry.cli.output import FAILED, OK, REFUSED
+from registry.cli.verbs.check_topic import exit_status
+from registry.log.kafka.cluster_topics import DescribedPartition, DescribedTopic
+from snapshots.census import rereading
+from snapshots.census.files import BadCensus
 from snapshots.census.plan import Range
-from snapshots.census.rereading import sample_of
+from snapshots.census.rereading import Failed, Verdict, sample_of
 from snapshots.spark.tasks.rereading import OTHER_REASONS, PLACES_MAX, REASONS_MAX, Failures
 
 JSON = WriterSchema("JSON", '{"properties": {"a": {"maximum": 5}}, "required": ["a"]}')
@@ -72,3 +77,35 @@ def test_failures_keep_the_first_places_and_few_reasons_of_each_writer() -> None
         failures.add(b"a", f"r{number}", 1, [(0, number)])
     assert failures.found[b"a", OTHER_REASONS][0] == 6
     assert len(failures.found) == REASONS_MAX + 1
+
+
+def topic(*partitions: DescribedPartition) -> DescribedTopic:
+    return DescribedTopic("t", "i" * 22, False, False, partitions)
+
+
+LEADERLESS = DescribedPartition(1, problem="it has no partition leader")
+
+
+def test_a_partition_without_a_leader_is_unread_and_an_open_transaction_is_not() -> None:
+    planned = rereading._plan(topic(DescribedPartition(0, 0, 5, 9), LEADERLESS))
+    assert planned.ranges == (Range("t", 0, 0, 5),)
+    assert rereading._unread(planned.partitions) == {1: "it has no partition leader"}
+
+
+def test_a_topic_of_which_nothing_can_be_read_says_why() -> None:
+    with pytest.raises(BadCensus, match="the topic t cannot be read: it has no partition leader"):
+        rereading._plan(topic(DescribedPartition(0), LEADERLESS))
+
+
+@pytest.mark.parametrize(
+    ("failed", "unread", "status"),
+    [
+        ([], {}, OK),
+        ([], {1: "it has no partition leader"}, FAILED),
+        ([Failed(None, "it names no schema", 1, [(0, 7)])], {1: "it has no partition leader"}, REFUSED),
+    ],
+)
+def test_a_check_that_could_not_read_everything_does_not_pass(
+    failed: list[Failed], unread: dict[int, str], status: int
+) -> None:
+    assert exit_status(Verdict(9, 0, failed, unread, uncommitted={0: 5})) == status
