@@ -224,9 +224,22 @@ class Connections:
 
 async def _until(deadline: float, answer: asyncio.Future[T]) -> T:
     """Return the answer. One that is late may still come: unlike ``timeout``, this does not cancel it."""
-    left_s = max(0.0, deadline - asyncio.get_running_loop().time())
-    answered, _ = await asyncio.wait((answer,), timeout=left_s)
-    if not answered:
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[None] = loop.create_future()
+
+    # Every append waits here: asyncio.wait does the same in four times as many calls.
+    def end(_: object = None) -> None:
+        if not over.done():
+            over.set_result(None)
+
+    timer = loop.call_at(deadline, end)
+    answer.add_done_callback(end)
+    try:
+        await over
+    finally:
+        timer.cancel()
+        answer.remove_done_callback(end)
+    if not answer.done():
         raise TimeoutError
     return answer.result()
 

@@ -81,7 +81,7 @@ class KafkaLog:
         # Held while an append is handed to the loop, which therefore has it before it is stopped.
         self._beginning = threading.Lock()
         # The event loop itself keeps only weak references.
-        self._appending: set[asyncio.Task[int]] = set()
+        self._appending: set[asyncio.Task[None]] = set()
         self._connections = host.connections
         self._event_loop = host.event_loop
         self._loop = host.event_loop.loop
@@ -233,18 +233,14 @@ class KafkaLog:
         if self._closed:
             done(LogError("the log is closed"))
             return
-        appending = self._loop.create_task(append())
+        appending = self._loop.create_task(_report(append, done))
         self._appending.add(appending)
         appending.add_done_callback(partial(self._end, done))
 
-    def _end(self, done: OnAppended, appending: asyncio.Task[int]) -> None:
+    def _end(self, done: OnAppended, appending: asyncio.Task[None]) -> None:
         self._appending.discard(appending)
         if appending.cancelled():
             done(OutcomeUnknown("the log was closed meanwhile"))
-        elif isinstance(error := appending.exception(), Exception):
-            done(error)
-        else:
-            done(appending.result())
 
     def is_at_hand(self, offset: int) -> bool:
         """Look into the buffer, see :meth:`.contract.AsyncLog.is_at_hand`."""
@@ -312,6 +308,15 @@ class KafkaLog:
     def _alive(self) -> None:
         if self._closed:
             raise LogError("the log is closed")
+
+
+async def _report(append: Callable[[], Coroutine[Any, Any, int]], done: OnAppended) -> None:
+    """Append, and call ``done`` with the result in the same iteration of the event loop."""
+    try:
+        result: int | Exception = await append()
+    except Exception as error:
+        result = error
+    done(result)
 
 
 def _no_primary(unsafe: str) -> str:
