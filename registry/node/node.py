@@ -121,7 +121,6 @@ class Node:
             ),
             follow=self.following.reach,
             deliver=callbacks.deliver,
-            deliver_now=callbacks.deliver_now,
             now=now_ms,
             clock=time.monotonic,
             workers=Workers(self.pool, callbacks.later),

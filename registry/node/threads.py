@@ -77,11 +77,7 @@ class Callbacks:
             self.soon(self._loop.call_later, seconds, call)
 
     def deliver(self, replies: Sequence[tuple[PendingCommand, Outcome]]) -> None:
-        """Reply to commands, all in one iteration of the event loop."""
-        self.soon(_reply_all, replies)
-
-    def deliver_now(self, replies: Sequence[tuple[PendingCommand, Outcome]]) -> None:
-        """Reply to commands before this call returns if it is made on the event loop, else soon."""
+        """Reply to commands, all in one iteration of the event loop: in this one if it makes the call."""
         if threading.get_ident() == self._thread:
             _reply_all(replies)
         else:

@@ -36,7 +36,7 @@ from registry.store.layout import StoreError
 
 from .batch import Batch, Decider, Doubtful, Plan, Planned, Postponed
 from .overtaken import Landed, OvertakenBatch, Unsettled
-from .queue import Deliver, Queue
+from .queue import Queue
 
 
 def outcome_of(plan: Plan, first: int) -> Outcome | Postponed:
@@ -163,8 +163,7 @@ _failures = Throttled(_log)
 class BatchWriter:
     """Writes batches under one claim of the log at a time.
 
-    ``deliver_now`` is called with replies that precede the applying of their records. ``follow`` returns once
-    the store holds the log up to an offset. ``now`` is the wall clock, in ms since
+    ``follow`` returns once the store holds the log up to an offset. ``now`` is the wall clock, in ms since
     the epoch; ``clock`` measures the time since the last append. ``repeats``: the decider knows the commands
     executed before, so that none with an idempotency key is executed twice.
     """
@@ -176,7 +175,6 @@ class BatchWriter:
         decider: Decider,
         queue: Queue,
         *,
-        deliver_now: Deliver,
         follow: Callable[[int], None],
         now: Callable[[], int],
         clock: Callable[[], float],
@@ -187,7 +185,6 @@ class BatchWriter:
         self._store = store
         self._decider = decider
         self._queue = queue
-        self._deliver_now = deliver_now
         self._follow = follow
         self._now = now
         self._clock = clock
@@ -383,7 +380,7 @@ class BatchWriter:
 
         Both nodes apply them at the same time then.
         """
-        early: list[tuple[PendingCommand, Outcome]] = []
+        early: list[tuple[PendingCommand, Done]] = []
         others: list[tuple[PendingCommand, Plan, Outcome | Postponed]] = []
         for command, plan, outcome in zip(commands, plans, outcomes, strict=True):
             if command.once_logged and isinstance(outcome, Done):
@@ -391,7 +388,7 @@ class BatchWriter:
             else:
                 others.append((command, plan, outcome))
         self.answered += len(early)
-        self._deliver_now(early)
+        self._queue.reply([each[0] for each in early], [each[1] for each in early])
         commands[:] = [each[0] for each in others]
         return [each[1] for each in others], [each[2] for each in others]
 

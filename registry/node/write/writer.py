@@ -72,10 +72,10 @@ class Writer:
     """Writes commands to the log. Any thread may submit to, open and shut it; one at a time makes the steps.
 
     ``follow`` returns once the store holds the log up to an offset. ``deliver`` is called with replies, from
-    any of these threads; ``deliver_now`` with those that should not wait for the rest of a step. ``now`` is
-    the wall clock, in ms since the epoch; ``clock`` is the clock of the commands' deadlines. ``memory`` holds
-    the commands executed before, so that none with an idempotency key is executed twice; it needs a log that
-    keeps record headers. ``workers`` answer slow schema queries; without them the writer answers them itself.
+    any of these threads, also in the middle of a step. ``now`` is the wall clock, in ms since the epoch;
+    ``clock`` is the clock of the commands' deadlines. ``memory`` holds the commands executed before, so that
+    none with an idempotency key is executed twice; it needs a log that keeps record headers. ``workers``
+    answer slow schema queries; without them the writer answers them itself.
     ``call_later``, ``condition``: see :class:`.queue.Queue`. ``cipher`` encrypts sensitive metadata.
     ``policies`` returns those in force.
     """
@@ -90,7 +90,6 @@ class Writer:
         deliver: Deliver,
         now: Callable[[], int],
         clock: Callable[[], float],
-        deliver_now: Deliver | None = None,
         memory: DedupCache | None = None,
         workers: Workers | None = None,
         call_later: CallLater | None = None,
@@ -110,7 +109,7 @@ class Writer:
         )  # fmt: skip
         self._postponed = None if workers is None else PostponedCommands(self._queue, workers, clock)
         self._batch_writer = BatchWriter(
-            log, store, self._decider, self._queue, deliver_now=deliver_now or deliver,
+            log, store, self._decider, self._queue,
             follow=follow, now=now, clock=clock, repeats=memory is not None, tracing=tracing,
         )  # fmt: skip
         self._log = log

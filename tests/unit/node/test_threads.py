@@ -38,10 +38,10 @@ def test_a_failure_that_the_next_start_deals_with_is_logged_without_a_traceback(
 
 
 @pytest.mark.anyio
-async def test_replies_that_do_not_wait_are_made_at_once_on_the_event_loop() -> None:
+async def test_replies_are_made_at_once_on_the_event_loop() -> None:
     callbacks, outcomes, done = Callbacks(), list[Outcome](), Done(b"{}", 1)
     replies = [(pending(Register("s", "{}"), outcomes.append), done)]
-    callbacks.deliver_now(replies)
+    callbacks.deliver(replies)
     assert outcomes == [done]
-    await asyncio.to_thread(callbacks.deliver_now, replies)
+    await asyncio.to_thread(callbacks.deliver, replies)
     assert outcomes == [done, done]
