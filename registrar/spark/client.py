@@ -11,6 +11,7 @@ import ssl
 import time
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from http.client import HTTPException, HTTPMessage
 from typing import IO, Any, Final, cast
 from urllib.error import HTTPError
@@ -70,10 +71,10 @@ class Registry:
     def __repr__(self) -> str:
         return f"Registry({','.join(url for url, _ in self._addresses)!r})"
 
-    @property
-    def name(self) -> str:
-        """The addresses without credentials."""
-        return ",".join(url for url, _ in self._addresses)
+    def identity(self) -> bytes:
+        """Return a digest of the addresses and the login as it is now: who has the same may read the same."""
+        given = [sorted(self._lines(login).items()) for _, login in self._addresses]
+        return sha256(repr((repr(self), given, self._tls)).encode()).digest()
 
     def get(self, *path: str | int, **params: str | int | bool) -> Any:
         """Return the JSON at a path of segments. Raises :class:`RegistryError`."""

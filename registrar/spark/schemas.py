@@ -105,17 +105,17 @@ def schema_in(found: Mapping[str, Any], id: int = 0) -> Schema:
     )  # fmt: skip
 
 
-# What this process knows of schemas by id or GUID, and until when of those that the registry lacks. Spark
-# keeps its workers from task to task.
-_known: Lru[tuple[str, str, int, str], Schema | tuple[str, float]] = Lru(_SCHEMAS_MAX)
+# What this process knows of schemas by id or GUID, for each login, and until when of those that the registry
+# lacks or hides. Spark keeps its workers from task to task, and lets them serve all columns of a session.
+_known: Lru[tuple[bytes, str, int, str], Schema | tuple[str, float]] = Lru(_SCHEMAS_MAX)
 
 
 def schema_named(registry: Registry, subject: str, id: int, guid: str) -> Schema:
-    """Return the schema that a message names; the registry is asked once in this process.
+    """Return the schema that a message names; the registry is asked once in this process for each login.
 
     Raises :class:`.framing.Malformed` if the registry lacks it, and :class:`.client.RegistryError`.
     """
-    key = registry.name, subject if subject.startswith(":.") else "", id, guid
+    key = registry.identity(), subject if subject.startswith(":.") else "", id, guid
     found = _known.get(key)
     if found is None or (not isinstance(found, Schema) and found[1] < time.monotonic()):
         try:

@@ -507,6 +507,25 @@ def test_a_worker_asks_the_registry_once_for_an_id(registry: Served, topic: str)
     assert counting.asked == 2
 
 
+def test_a_worker_gives_no_login_what_another_was_answered(registry: Served, topic: str) -> None:
+    message = prefix_of_id(register(registry, topic, FIRST)["id"]) + long_bytes(7) + text_bytes("Ada")
+
+    def asked(*urls: str, **login: Any) -> int:
+        counting = Counting(urls, **login)
+        assert Resolving(counting, topic, Reader(Schema("AVRO", SECOND)), strict=False)(message)
+        return counting.asked
+
+    one, other = (registry.url.replace("//", f"//{user}:secret@") for user in ("ada", "bob"))
+    with_token: dict[str, Any] = {"http_headers": {"Authorization": "Bearer a"}}
+    renewed: dict[str, Any] = {"http_headers": lambda: {"Authorization": "Bearer b"}}
+    logins: list[tuple[str, dict[str, Any]]] = [
+        (registry.url, {}), (one, {}), (other, {}), (registry.url, with_token), (registry.url, renewed),
+        (registry.url, {"ca": "/etc/ca.pem"}),
+    ]  # fmt: skip
+    assert [asked(url, **login) for url, login in logins] == [1] * len(logins)
+    assert [asked(url, **login) for url, login in logins] == [0] * len(logins)
+
+
 def test_protobuf_is_planned_with_complete_descriptors(registry: Served, topic: str) -> None:
     city = 'syntax = "proto3"; package shop; message City { string name = 1; }'
     register(registry, f"{topic}-city", city, schemaType="PROTOBUF")
