@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import Counter
 from heapq import nlargest
@@ -14,7 +15,9 @@ from registry.domain.rows import layout, version_row
 from registry.domain.rows.view import View
 from registry.store.lmdb import Store
 
-AT_ONCE_ROWS_MAX = 20_000
+SMALL_ROWS_MAX = 20_000
+# So many rows take about a millisecond.
+STEP_ROWS = 200
 LIVE, DELETED = "live", "soft_deleted"
 # Number of contexts, besides the default one, whose use of ids is reported: those that have used most.
 FULLEST = 9
@@ -40,7 +43,7 @@ class Stock(NamedTuple):
 
 
 class Inventory:
-    """Counts versions; thread-safe. A small store is counted when asked, a large one in rounds of steps."""
+    """Counts versions in rounds of steps; thread-safe. A small store is counted when asked, too."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -62,13 +65,19 @@ class Inventory:
         """True between two rounds."""
         return self._at == layout.RESERVATION
 
+    @property
     def stock(self) -> Stock | None:
-        """Return the numbers; those of a large store are of the last round, ``None`` before its end."""
-        if self._store.stat().rows <= AT_ONCE_ROWS_MAX:
-            for _ in range(2):  # The first round may have begun before the newest rows were there.
-                while self._done_at != self._store.applied and not self.count(AT_ONCE_ROWS_MAX):
-                    pass
+        """The numbers of the last round; ``None`` before its end."""
         return self._done
+
+    async def recount(self) -> None:
+        """Count a small store as it is now, in steps between which the event loop serves others."""
+        for _ in range(2):  # The first round may have begun before the newest rows were there.
+            while self._is_behind() and not self.count(STEP_ROWS):  # noqa: ASYNC110 (it waits for nothing)
+                await asyncio.sleep(0)
+
+    def _is_behind(self) -> bool:
+        return self._done_at != self._store.applied and self._store.stat().rows <= SMALL_ROWS_MAX
 
     def count(self, rows_max: int) -> bool:
         """Count up to ``rows_max`` more versions; return true after the last one of a round.

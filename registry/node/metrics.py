@@ -26,7 +26,7 @@ def metrics(node: Node, audit_lost: int) -> bytes:
     """
     from registry.base.observe import prometheus  # noqa: PLC0415 (its library would slow down the start)
 
-    total, stock = node.processes.total(), node.maintenance.inventory.stock()
+    total, stock = node.processes.total(), node.maintenance.inventory.stock
     samples = [
         *_of_node(node), *_of_work(node, total), *_of_search(node), *_aliases(node, total),
         *(() if stock is None else (*_of_stock(stock), *_of_ids(stock), *_aliases_of_stock(stock))),

@@ -78,6 +78,7 @@ async def _cluster(parts: Answering, _: None) -> ClusterStatus:
 
 
 async def _metrics(parts: Answering, _: None) -> bytes:
+    await parts.node.maintenance.inventory.recount()
     return parts.metrics()
 
 
