@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -99,6 +100,38 @@ def test_what_is_typed_after_a_change_of_the_type_is_kept(opened) -> None:
     expect(page.get_by_role("status").filter(has_text="Valid")).to_be_visible()
     expect(editor).to_contain_text("message Order")
     expect(editor).to_contain_text("// early")
+
+
+@pytest.mark.parametrize(
+    ("address", "label"),
+    [("/try", "Subject"), ("/activity", "Subjects with the prefix"), ("/cluster/audit", "Principal")],
+)
+def test_what_is_typed_while_an_earlier_text_comes_into_force_is_kept(opened, watch, address, label) -> None:
+    """The address changes at the end of a pause, and the page shows it a moment later."""
+    watch.allow("Failed to load resource")  # this registry has no audit log
+    page = opened(address)
+    field = page.get_by_label(label, exact=True)
+    expect(field).to_be_visible()
+    field.evaluate(
+        """(field) => {
+          const type = (text) => {
+            field.value = text;
+            field.dispatchEvent(new Event("input", { bubbles: true }));
+          };
+          const replace = history.replaceState;
+          history.replaceState = function (...values) {
+            history.replaceState = replace;
+            replace.apply(history, values);
+            type("early-value");
+          };
+          type("early");
+        }"""
+    )
+    expect(page).to_have_url(re.compile("=early-value"))
+    expect(field).to_have_value("early-value")
+    page.go_back()
+    page.go_forward()
+    expect(field).to_have_value("early-value")
 
 
 def test_a_click_on_a_link_is_not_undone_by_what_was_typed_before(opened) -> None:

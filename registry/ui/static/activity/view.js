@@ -6,6 +6,7 @@ import { Name } from "../components/name.js";
 import { Failure, Notice } from "../components/notice.js";
 import { principals } from "../components/principals.js";
 import { Table } from "../components/table.js";
+import { useTyped } from "../components/typed.js";
 import { useChanges, useConnection } from "../live/feed.js";
 import { href, keep, kept, navigate, to } from "../router.js";
 import { onSignIn } from "../session/session.js";
@@ -21,19 +22,10 @@ const SHOWN = "events"; // kept with the page, for the way back
 
 export default function Activity({ query }) {
   const { q = "", kind = "" } = query;
-  const [text, setText] = useState(q);
-  const typed = useRef(null); // the timer of the pause after which what was typed counts
-  useEffect(() => {
-    setText(q); // also that of an address that one comes back to
-    return () => clearTimeout(typed.current);
-  }, [q]);
-  const type = (value) => {
-    setText(value);
-    clearTimeout(typed.current);
-    typed.current = setTimeout(() => navigate(to("/activity", { q: value, kind }), { replace: true }), PAUSE_MS);
-  };
+  const [text, type, cancel] =
+    useTyped(q, (value) => navigate(to("/activity", { q: value, kind }), { replace: true }), PAUSE_MS);
   const choose = (value) => {
-    clearTimeout(typed.current);
+    cancel();
     navigate(to("/activity", { q: text, kind: value }));
   };
   return html`

@@ -1,11 +1,12 @@
 // The audit log: who did what, when, and with which result, on all nodes that write it to a file.
-import { html, useEffect, useRef, useState } from "../vendor.js";
+import { html, useState } from "../vendor.js";
 import { get } from "../api.js";
 import { Badge } from "../components/badge.js";
 import { Name } from "../components/name.js";
 import { Failure, Notice } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { Time } from "../components/time.js";
+import { useTyped } from "../components/typed.js";
 import { plain } from "../names.js";
 import { navigate, to } from "../router.js";
 import { Loaded, useLoaded } from "../schema/loading.js";
@@ -25,17 +26,11 @@ export function Audit({ query }) {
 }
 
 function Filters({ query }) {
-  const [typed, setTyped] = useState(query);
-  const timer = useRef(null);
-  useEffect(() => {
-    setTyped(query); // also that of an address that one comes back to
-    return () => clearTimeout(timer.current);
-  }, [JSON.stringify(query)]);
+  const [typed, type] =
+    useTyped(query, (next) => navigate(to("/cluster/audit", next), { replace: true }), PAUSE_MS);
   const change = (changes, pause = 0) => {
-    const next = { ...typed, ...changes };
-    setTyped(next);
-    clearTimeout(timer.current);
-    timer.current = setTimeout(() => navigate(to("/cluster/audit", next), { replace: true }), pause);
+    // As the address has them: without those that are empty.
+    type(Object.fromEntries(Object.entries({ ...typed, ...changes }).filter(([, value]) => value)), pause);
   };
   const text = (name, label) => html`<label>${label} <input type="search" value=${typed[name] ?? ""} spellcheck="false"
     onInput=${(event) => change({ [name]: event.currentTarget.value }, PAUSE_MS)} /></label>`;
