@@ -133,7 +133,7 @@ def _situation(node: Node, progress: Progress) -> Situation:
     starting = ""
     if not node.is_started:
         left = "unknown" if progress.eta_s is None else f"{progress.eta_s:.0f} s"
-        starting = f"reading the log: {progress.reached} of {progress.end} records, remaining: {left}"
+        starting = f"reading the log: {progress.applied} of {progress.end} records, remaining: {left}"
     store = following.store_error or following.foreign
     if node.store.read_only:
         store = f"the store {node.store.path} is of a former release and is rebuilt from its log"

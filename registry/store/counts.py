@@ -62,7 +62,7 @@ class CountIndex:
 
     def on_commit(self, commit: Commit) -> Adopt:
         """Bring the counts up to date with the changed versions, or drop them."""
-        kept, clears = self.valid and not commit.adds, commit.clears
+        kept, clears = self.valid and not commit.new, commit.clears
         if kept and (commit.versions or clears):
             counting = Counting(commit.txn, commit.rows, commit.blocks, self._meta, self._block)
             kept = counting.commit(commit.versions, clears)

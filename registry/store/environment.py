@@ -46,16 +46,15 @@ class Environment:
             max_spare_txns=1,
         )  # fmt: skip
 
-    def takes_room(self, env: lmdb.Environment, more_bytes: int = 0) -> bool:
+    def takes_room(self, env: lmdb.Environment) -> bool:
         """Take room on the disk for the pages of the next commits; return false if there is none.
 
-        Room for two is taken, so that there is some for one that cannot leave the map yet. ``more_bytes``:
-        that much more is written.
+        Room for two is taken, so that there is some for one that cannot leave the map yet.
         """
         used = bytes_used(env)
-        if self._taken_bytes >= min(used + more_bytes + COMMIT_BYTES, self._map_bytes):
+        if self._taken_bytes >= min(used + COMMIT_BYTES, self._map_bytes):
             return True
-        end = min(used + more_bytes + 2 * COMMIT_BYTES, self._map_bytes)
+        end = min(used + 2 * COMMIT_BYTES, self._map_bytes)
         try:
             with (self._path / DATA).open("r+b", buffering=0) as file:
                 os.posix_fallocate(file.fileno(), used, end - used)

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import lmdb
 
@@ -38,22 +38,12 @@ from .layout import (
 Adopt = Callable[[], None]
 
 
-class NewRows(NamedTuple):
-    """New rows that are too many for the memory."""
-
-    # In the order of keys, in lists of a few thousand.
-    ordered: Iterator[list[tuple[bytes, bytes]]]
-    # The sum of their hashes, and about how many bytes they are.
-    hashes: int
-    size: int
-
-
 class Commit:
     """A commit under way: what changes, and the transaction, in which the rows have changed already."""
 
     __slots__ = (
-        "_blocks", "applied", "bulk", "changed", "clears", "counted", "disturbed", "history", "lineage",
-        "meta", "new", "replaced", "rows", "txn", "versions",
+        "_blocks", "applied", "changed", "clears", "counted", "disturbed", "history", "lineage", "meta",
+        "new", "replaced", "rows", "txn", "versions",
     )  # fmt: skip
 
     def __init__(
@@ -66,7 +56,6 @@ class Commit:
         applied: int,
         lineage: Lineage,
         history: Slice | None,
-        bulk: NewRows | None = None,
     ) -> None:
         self.txn = txn
         # A cursor over the rows, and the table of meta rows.
@@ -74,8 +63,6 @@ class Commit:
         self.meta = meta
         # As in Store.commit_folded.
         self.new = new
-        # Further new rows, which have been added already.
-        self.bulk = bulk
         self.changed = changed
         self.applied = applied
         self.lineage = lineage
@@ -87,15 +74,10 @@ class Commit:
         self.clears: list[bytes] = []
         # True if rows may have changed that lists cache. New rows come by the thousand; where they go is not
         # checked.
-        self.disturbed = self.adds
+        self.disturbed = bool(new)
         # False if the counts of versions do not hold any more.
         self.counted = True
         self._blocks: lmdb.Cursor[bytes] | None = None
-
-    @property
-    def adds(self) -> bool:
-        """True if there are new rows."""
-        return bool(self.new) or self.bulk is not None
 
     @property
     def blocks(self) -> lmdb.Cursor[bytes]:
@@ -130,16 +112,12 @@ class Digest:
             delta -= gone
             if key < scrubbed:
                 seen -= gone
-        if commit.bulk is not None:
-            delta += commit.bulk.hashes
         state = State(commit.applied, (self.state.digest + delta) % MODULUS)
         commit.txn.put(META_STATE, state.pack(), db=commit.meta)
 
         def adopt() -> None:
             self.state = state
             self._scrub_sum += seen
-            if commit.bulk is not None:  # Which of the rows are below the scrub's position is not known.
-                self._scrubbed, self._scrub_sum = b"", 0
 
         return adopt
 

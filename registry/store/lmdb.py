@@ -25,24 +25,13 @@ from registry.domain.history.entries import Slice
 from registry.domain.log_format.lineage import NOTHING, Lineage, Mismatch
 from registry.domain.rows.layout import CLEAR, VERSION
 from registry.domain.rows.version_row import same_content
-from registry.domain.rows.view import Change, View, complete_from, gap_below
+from registry.domain.rows.view import Change, complete_from, gap_below
 
 from . import id_counts, layout
 from .counts import CountIndex
 from .environment import MAY_BE_MAPPED, Environment, bytes_used, views_have_ended
 from .id_counts import IdCountIndex
-from .indexes import (
-    Adopt,
-    Commit,
-    Digest,
-    HistoryIndex,
-    Index,
-    LineageIndex,
-    NewRows,
-    Revision,
-    new_revision,
-    prepare,
-)
+from .indexes import Adopt, Commit, Digest, HistoryIndex, Index, LineageIndex, Revision, new_revision, prepare
 from .layout import BLOCK, DamagedStore, State, StoreError
 from .views import StoreView
 
@@ -291,44 +280,13 @@ class Store:
                     if new and cursor.putmulti(new, overwrite=False)[1] != len(new):
                         raise DamagedStore(f"the store in {self.path} has rows that its index lacks")
                     commit = Commit(txn, cursor, self._meta, new, changed, applied, lineage, history)
-                    adopted = self._change(commit)
+                    _change(commit, counting=self._counts.valid and not new)
+                    adopted = [each.on_commit(commit) for each in self._indexes]
             except lmdb.Error as error:
                 raise _store_error(self.path, error) from error
-            _adopt(adopted)
-
-    def commit_bulk(
-        self,
-        new: NewRows,
-        rest: Callable[[View], dict[bytes, bytes | None]],
-        applied: int,
-        lineage: Lineage,
-    ) -> None:
-        """Commit rows that have no former ones, and then what ``rest`` changes in a view of all of them.
-
-        Otherwise as :meth:`commit`. Only for a store that is written through its map: other ones would keep
-        copies of all new pages in memory.
-        """
-        with self._writing:
-            if not (self.is_mapped and self._environment.takes_room(self._env, new.size)):
-                raise StoreError(f"the store in {self.path} has no room for {new.size >> 20} MB of new rows")
-            try:
-                with self._env.begin(self._rows, write=True) as txn, txn.cursor() as cursor:
-                    is_empty = not cursor.first()
-                    for rows in new.ordered:
-                        if cursor.putmulti(rows, overwrite=False, append=is_empty)[1] != len(rows):
-                            raise DamagedStore(f"the store in {self.path} has rows that its index lacks")
-                    changes = rest(StoreView(self._env, self._rows, self._meta, txn=txn))
-                    changed = sorted(changes.items(), key=itemgetter(0))
-                    commit = Commit(txn, cursor, self._meta, (), changed, applied, lineage, None, new)
-                    adopted = self._change(commit)
-            except lmdb.Error as error:
-                raise _store_error(self.path, error) from error
-            _adopt(adopted)
-
-    def _change(self, commit: Commit) -> list[Adopt | None]:
-        """Change the rows, and all indexes accordingly."""
-        _change(commit, counting=self._counts.valid and not commit.adds)
-        return [each.on_commit(commit) for each in self._indexes]
+            for adopt in adopted:
+                if adopt is not None:
+                    adopt()
 
     def verify_step(self, rows_max: int = 1000) -> bool:
         """Add the next rows' hashes; return True at the end of a round in which all rows matched the digest.
@@ -453,12 +411,6 @@ def _put_mismatch(txn: lmdb.Transaction[bytes], mismatch: Mismatch | None) -> No
         txn.delete(layout.META_MISMATCH)
     else:
         txn.put(layout.META_MISMATCH, mismatch.pack())
-
-
-def _adopt(adopted: Iterable[Adopt | None]) -> None:
-    for adopt in adopted:
-        if adopt is not None:
-            adopt()
 
 
 def _change(commit: Commit, *, counting: bool) -> None:

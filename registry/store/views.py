@@ -124,16 +124,9 @@ class StoreView:
     get: Callable[[bytes], bytes | None]
 
     def __init__(
-        self,
-        env: lmdb.Environment,
-        rows: Any,
-        meta: Any,
-        memo: Memo | None = None,
-        history: Any = None,
-        txn: lmdb.Transaction[bytes] | None = None,
+        self, env: lmdb.Environment, rows: Any, meta: Any, memo: Memo | None = None, history: Any = None
     ) -> None:
-        """``txn``: a transaction over ``rows`` to read in, and to end; otherwise one begins."""
-        self._txn: lmdb.Transaction[bytes] = env.begin(rows) if txn is None else txn
+        self._txn: lmdb.Transaction[bytes] = env.begin(rows)
         self._rows = rows
         self._meta = meta
         self._memo = memo

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from registry.base.processes.limits import usable_cores
+from registry.base.processes.cores import usable_cores
 from registry.domain.errors import UNPROCESSABLE, RegistryError
 from registry.domain.lru import Lru
 from registry.domain.parsing.querying import Unanswered

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Self
 
-from registry.base.processes.limits import time_limit
+from registry.base.processes.time_limit import time_limit
 from registry.log.embedded.log import now_ms
 from snapshots.catalogue.catalogue import (
     HEARTBEAT_S,

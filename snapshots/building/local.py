@@ -108,9 +108,9 @@ def _fold(task: Task, store: Store, progress: Progress) -> None:
         while store.applied < task.end:
             if not fold.step().advanced and not log.wait(fold.position, _WAIT_S):
                 raise Unreachable(
-                    f"nothing could be read from offset {fold.position} on within {_WAIT_S:g} s"
+                    f"nothing could be read from offset {store.applied} on within {_WAIT_S:g} s"
                 )
-            progress(READING, fold.progress - task.start, task.end - task.start)
+            progress(READING, store.applied - task.start, task.end - task.start)
     finally:
         fold.close()
 

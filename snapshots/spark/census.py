@@ -34,8 +34,9 @@ from snapshots.census.plan import (
 )
 
 from .engine import report_progress
+from .failures import reason
 from .reading import FETCH, POLL_MS, kafka_options
-from .session import open_session, reason
+from .session import open_session
 
 COUNTING = "counting messages"
 # A source whose messages name more schemas on one side is not in the wire format. A registry keeps up to

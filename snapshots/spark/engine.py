@@ -29,9 +29,10 @@ from snapshots.spark.tasks.folding import fold_bundles
 from snapshots.spark.tasks.summaries import SummaryMessage, WrongPart, decode, loads
 
 from . import reading
+from .failures import reason
 from .ranges import places_for, plan_ranges
 from .reading import tasks_for
-from .session import open_session, reason, runs_here
+from .session import open_session, runs_here
 from .tasks import chunks, summaries, writing
 
 ENGINE = "spark"

@@ -12,7 +12,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from registry.base.processes.limits import usable_cores
+from registry.base.processes.cores import usable_cores
 
 from .addresses import (
     ADDRESS,

@@ -19,7 +19,7 @@ from jsonschema_specifications import REGISTRY
 from referencing import Resource
 from referencing.exceptions import Unresolvable
 
-from registry.base.processes.limits import time_limit
+from registry.base.processes.time_limit import time_limit
 from registry.domain.schemas import Dependency, Schema
 from registry.domain.schemas.json_schema.drafts import draft_of
 from registry.domain.schemas.json_schema.format import JsonSchema

@@ -82,7 +82,7 @@ FOLD_VERSION = 5
 _DELETES = (b"", b"null")
 _PLAIN_VERSIONS = VERSION + PLAIN_CONTEXT
 # Records whose plain versions are read together.
-TOGETHER = 500
+_TOGETHER = 500
 
 
 def apply(view: View, record: Record) -> list[Change]:
@@ -114,8 +114,8 @@ def apply_all(
     if may_have_quarantine is None:
         may_have_quarantine = has_quarantine(view)
     left = iter(records)
-    while some := list(islice(left, TOGETHER)):
-        for record, rows in zip(some, first_rows(view, some, parsed), strict=True):
+    while some := list(islice(left, _TOGETHER)):
+        for record, rows in zip(some, _first_rows(view, some, parsed), strict=True):
             # Whatever came before it in this batch is among the changes.
             if rows is not None and rows[-1][0] not in changes:
                 quarantine = QUARANTINE + rows[-1][0]
@@ -135,8 +135,8 @@ def has_quarantine(view: View) -> bool:
     return next(scan(view, QUARANTINE), None) is not None
 
 
-def first_rows(
-    view: View, records: Sequence[Record], parsed: PlainRecords | None = None
+def _first_rows(
+    view: View, records: Sequence[Record], parsed: PlainRecords | None
 ) -> list[list[Change] | None]:
     """Return for each record the puts of a plain version that has no rows in the view, its own row last.
 

@@ -24,7 +24,7 @@ _PACE_S = 5.0
 class Progress(NamedTuple):
     """The position of the store in the log, for health and metrics."""
 
-    reached: int
+    applied: int
     end: int
     # Measured over the last seconds in which there were records to apply.
     records_per_s: float
@@ -70,11 +70,11 @@ class Follower:
         self._pace = 0.0
 
     def step(self, records_max: int = RECORDS_MAX) -> int:
-        """Apply at most ``records_max`` records; return by how many offsets the fold advanced.
+        """Apply at most ``records_max`` records; return by how many offsets the store advanced.
 
         0 at the log's end as last known, or if the next records are not available yet.
 
-        Raises the errors of the log and the store; the store is then as after the last commit.
+        Raises the errors of the log and the store; the store is then as after the step before.
         """
         before = self._store.applied
         behind = self._log.end() - before
@@ -82,7 +82,7 @@ class Follower:
             self._since = None
             return 0
         if self._since is None:
-            self._since = (self._clock(), self._fold.progress)
+            self._since = (self._clock(), before)
         # Watched barriers are found in the records, which the second process does not return.
         step = self._fold.step(records_max, here=self._watch is not None)
         if step.records is None:
@@ -90,8 +90,8 @@ class Follower:
         elif any(record.key == BARRIER_KEY for record in step.records):
             self._watch_barriers(step.records)
             self._report_newest()
-        if self._store.applied > before:
-            self._on_applied(step.records, self._store.applied)
+        if step.advanced:
+            self._on_applied(step.records, before + step.advanced)
         self._measure()
         return step.advanced
 
@@ -130,9 +130,9 @@ class Follower:
         since, offset = self._since
         now = self._clock()
         if now > since:
-            self._pace = (self._fold.progress - offset) / (now - since)
+            self._pace = (self._store.applied - offset) / (now - since)
         if now - since > _PACE_S:
-            self._since = (now, self._fold.progress)
+            self._since = (now, self._store.applied)
 
     @property
     def position(self) -> int:
@@ -146,10 +146,10 @@ class Follower:
 
     def progress(self) -> Progress:
         """Return the position of the store in the log."""
-        reached, end = self._fold.progress, self._log.end()
-        behind = max(0, end - reached)
+        applied, end = self._store.applied, self._log.end()
+        behind = max(0, end - applied)
         eta = behind / self._pace if self._pace else None
-        return Progress(reached, end, self._pace, eta if behind else 0.0)
+        return Progress(applied, end, self._pace, eta if behind else 0.0)
 
     def close(self) -> None:
         """End the second process, if there is one. The log and the store stay open."""

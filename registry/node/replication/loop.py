@@ -345,7 +345,7 @@ class FollowLoop:
         eta = "unknown" if progress.eta_s is None else f"{progress.eta_s:.0f} s"
         _log.info(
             "reading the log: %d of %d (%.0f records/s), remaining: %s",
-            progress.reached, progress.end, progress.records_per_s, eta,
+            progress.applied, progress.end, progress.records_per_s, eta,
         )  # fmt: skip
 
     def count_quarantined(self) -> int:

@@ -2,8 +2,7 @@
 
 A step reads records, applies them over an overlay of its own changes, and commits all changes with the new
 offset. If the store is far behind, folding and committing run at the same time in two processes
-(:mod:`.parallel_fold`); the steps, their commits and the offset to resume from are the same. What is written
-through its map is first folded with few commits, as long as that pays (:mod:`.bulk_fold`).
+(:mod:`.parallel_fold`); the steps, their commits and the offset to resume from are the same.
 """
 
 from __future__ import annotations
@@ -23,8 +22,7 @@ from registry.store.counts import drops_counts
 from registry.store.layout import FAR_BEHIND, StoreError
 from registry.store.lmdb import Store
 
-from .bulk_fold import BulkFold
-from .parallel_fold import Bounds, FoldingEnded, FoldingProcess, split_new
+from .parallel_fold import FoldingEnded, FoldingProcess, split_new
 
 # Records of one step: enough for many rows to share a page, few enough to keep their copies under 100 MB.
 RECORDS_MAX = 4_000
@@ -69,7 +67,7 @@ class FoldedRows(Rows, Protocol):
 class Step(NamedTuple):
     """The outcome of one step."""
 
-    # By how many offsets the fold advanced, and with it the store, unless a later step commits many at once.
+    # By how many offsets the store advanced.
     advanced: int
     # The records, if this process applied them; ``None`` if the second process did.
     records: list[Record] | None
@@ -98,24 +96,22 @@ class LogFold:
         self._history = history
         self._on_read = on_read
         self._process: FoldingProcess | None = None
-        # False once folding with few commits did not pay, or failed.
-        self._in_bulk = True
 
     def step(self, records_max: int = RECORDS_MAX, *, here: bool = False) -> Step:
         """Apply at most ``records_max`` records; if ``here`` is set, in this process.
 
-        The fold does not advance at the log's end as last known, or if the next records are not available.
-        Raises the errors of the log and the store; the store is then as after the last commit.
+        The store does not advance at the log's end as last known, or if the next records are not available.
+        Raises the errors of the log and the store; the store is then as after the step before.
         """
-        before = self.progress
-        behind = self._log.end() - self._store.applied
-        if behind <= 0:
-            return Step(0, [])
-        if not here and self._step_in_process(behind, records_max):
-            return Step(self.progress - before, None)
-        self._stop_process()
         before = self._store.applied
-        records = self._step_here(records_max)
+        behind = self._log.end() - before
+        records: list[Record] | None = []
+        if behind > 0:
+            if not here and self._step_in_process(behind, records_max):
+                records = None
+            else:
+                self._stop_process()
+                records = self._step_here(records_max)
         return Step(self._store.applied - before, records)
 
     def _step_in_process(self, behind: int, records_max: int) -> bool:
@@ -123,30 +119,21 @@ class LogFold:
         store = self._store
         if behind <= records_max or self._far_behind is None or not isinstance(store, Store):
             return False
-        if self._process is None and behind < self._far_behind:
-            return False
+        if self._process is None:
+            if behind < self._far_behind:
+                return False
+            self._process = FoldingProcess(self._read, store, records_max, BYTES_MAX)
         try:
-            process = self._process = self._process or self._begin(store, Bounds(records_max, BYTES_MAX))
-            process.step()
+            self._process.step()
         except FoldingEnded:
             # It was killed, most likely for lack of memory; folding in this process needs less.
             self._far_behind = None
             return False
         except StoreError:
-            # Later batches depend on the one that was not committed, so it must be folded again. Small
-            # commits may find room, and the store then advances by each.
-            self._in_bulk = False
+            # Later batches depend on the one that was not committed, so it must be folded again.
             self._stop_process()
             raise
-        if isinstance(process, BulkFold) and process.is_over:
-            self._in_bulk = process.pays
-            self._stop_process()
         return True
-
-    def _begin(self, store: Store, bounds: Bounds) -> FoldingProcess:
-        if self._in_bulk and store.is_mapped:
-            return BulkFold(self._read, store, bounds, self._log.end)
-        return FoldingProcess(self._read, store, bounds)
 
     def _step_here(self, records_max: int) -> list[Record]:
         begin = self._store.applied
@@ -169,12 +156,6 @@ class LogFold:
         fetched = self._log.read(offset, records_max, bytes_max)
         self._on_read(offset, fetched)
         return fetched
-
-    @property
-    def progress(self) -> int:
-        """The offset up to which records are folded; the store may still be behind."""
-        process = self._process  # Another thread may ask.
-        return self._store.applied if process is None else process.progress
 
     @property
     def position(self) -> int:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
-from contextlib import closing, suppress
+from contextlib import suppress
 from operator import itemgetter
 from pathlib import Path
 from queue import Queue
@@ -35,8 +35,8 @@ from registry.log.contract import Fetched
 from registry.store.lmdb import Store
 from registry.store.reader import StoreReader
 
-from .spool import PIPE_BYTES
-
+# The maximum for unprivileged users; with a smaller pipe, the two processes wait for each other more often.
+_PIPE_BYTES = 1 << 20
 # Batches that were sent and not committed: one is folded, one waits on each side.
 _AHEAD = 3
 _END_S = 5.0
@@ -111,48 +111,22 @@ class Outbox:
                 send(self._pipe, message)
 
 
-class Bounds(NamedTuple):
-    """The most records and bytes of a batch."""
-
-    records: int
-    bytes: int
-
-
-def receive_from(pipe: IO[bytes] | None) -> bytes:
-    """Return the next message of a second process. Raises :class:`FoldingEnded`."""
-    assert pipe is not None
-    try:
-        message = receive(pipe)
-    except OSError as error:
-        raise FoldingEnded from error
-    if message is None:
-        raise FoldingEnded
-    return message
-
-
 class FoldingProcess:
     """The node's side of the second process. ``read`` is :meth:`registry.log.contract.Log.read`."""
 
-    _MODULE = "registry.store.folding.parallel_fold"
-
     def __init__(
-        self,
-        read: Callable[[int, int, int], Fetched],
-        store: Store,
-        bounds: Bounds,
-        *arguments: object,
+        self, read: Callable[[int, int, int], Fetched], store: Store, records_max: int, bytes_max: int
     ) -> None:
-        """``arguments`` are for a program that derives from this one."""
         self._read, self._store = read, store
-        self._bounds = bounds
+        self._bounds = records_max, bytes_max
         self._sent = store.applied
         self._lineage = store.lineage
         # Lineage of the log up to the end of each batch under way.
         self._lineages: deque[Lineage] = deque()
-        command, environment = module_command(self._MODULE, str(store.path.parent), *map(str, arguments))
+        command, environment = module_command("registry.store.folding.parallel_fold", str(store.path.parent))
         self._process = subprocess.Popen(  # noqa: S603 (our own module and a path from the settings)
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, pipesize=PIPE_BYTES,
-        )  # fmt: skip
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, pipesize=_PIPE_BYTES
+        )
         assert self._process.stdin is not None
         self._outbox = Outbox(self._process.stdin)
         self._process.stdin = None  # Only the outbox closes it.
@@ -162,11 +136,6 @@ class FoldingProcess:
     def position(self) -> int:
         """The offset from which the next batch is read, ahead of the committed one."""
         return self._sent
-
-    @property
-    def progress(self) -> int:
-        """The offset up to which batches came back from the process."""
-        return self._store.applied
 
     @property
     def pid(self) -> int:
@@ -179,19 +148,20 @@ class FoldingProcess:
         Does nothing if no records are available. Raises :class:`FoldingEnded`, and the errors of the log and
         the store.
         """
-        while len(self._lineages) < _AHEAD and self._may_send() and self._send():
+        while len(self._lineages) < _AHEAD and self._send():
             pass
-        if self._lineages:
-            self._take(receive_from(self._process.stdout), self._lineages.popleft())
-
-    def _may_send(self) -> bool:
-        return True
-
-    def _take(self, answer: bytes, lineage: Lineage) -> None:
-        """Commit a batch that came back; ``lineage``: of the log up to its end."""
+        if not self._lineages:
+            return
+        assert self._process.stdout is not None
+        try:
+            answer = receive(self._process.stdout)
+        except OSError as error:
+            raise FoldingEnded from error
+        if answer is None:
+            raise FoldingEnded
         folded = _decode_folded(answer)
         new, changed = split_new(folded.changes, folded.known)
-        self._store.commit_folded(new, changed, folded.applied, lineage)
+        self._store.commit_folded(new, changed, folded.applied, self._lineages.popleft())
 
     def _send(self) -> bool:
         """Send the next batch, if the log has more records at hand."""
@@ -217,26 +187,19 @@ class FoldingProcess:
         keep_freed_memory(keep=False)
 
 
-def answer_batches(answer: Callable[[Batch], NamedTuple]) -> None:
-    """Answer the batches on standard input until it ends: the main loop of a second process."""
-    # Garbage collection would take a fifth of the time, to look for cycles in tuples that have none.
-    gc.disable()
-    keep_freed_memory(keep=True)
-    outbox = Outbox(sys.stdout.buffer)
-    while (batch := receive(sys.stdin.buffer)) is not None:
-        outbox.put(_encode(answer(_decode_batch(batch))))
+def fold_batches(path: Path, batches: IO[bytes], answers: IO[bytes]) -> None:
+    """Fold batches over the store at ``path`` until ``batches`` ends: the main loop of the second process."""
+    store = StoreReader(path)
+    pending: deque[Pending] = deque()
+    outbox = Outbox(answers)
+    while (batch := receive(batches)) is not None:
+        outbox.put(_encode(_fold(store, _decode_batch(batch), pending)))
     outbox.close()
     outbox.join()
+    store.close()
 
 
-def main() -> None:
-    """Fold batches over the store in the folder on the command line."""
-    with closing(StoreReader(Path(sys.argv[1]))) as store:
-        pending: deque[Pending] = deque()
-        answer_batches(lambda batch: _fold(store, pending, batch))
-
-
-def _fold(store: StoreReader, pending: deque[Pending], batch: Batch) -> Folded:
+def _fold(store: StoreReader, batch: Batch, pending: deque[Pending]) -> Folded:
     changes: Changes = {}
     with store.view() as view:
         committed = view.applied()
@@ -265,4 +228,7 @@ def split_new(
 
 
 if __name__ == "__main__":
-    main()
+    # Garbage collection would take a fifth of the time, to look for cycles in tuples that have none.
+    gc.disable()
+    keep_freed_memory(keep=True)
+    fold_batches(Path(sys.argv[1]), sys.stdin.buffer, sys.stdout.buffer)

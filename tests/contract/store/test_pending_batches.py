@@ -45,7 +45,7 @@ def test_a_batch_of_plain_versions_puts_no_pending_rows_in_order(reader: StoreRe
     for first in range(0, 30, 10):
         batch = Batch([version(offset) for offset in range(first, first + 10)], first + 10)
         sys.setprofile(count)
-        folded = _fold(reader, pending, batch)
+        folded = _fold(reader, batch, pending)
         sys.setprofile(None)
         assert len(folded.changes) == 30
         assert not folded.known
@@ -57,7 +57,7 @@ def test_a_version_replaces_its_quarantined_record_in_a_pending_batch(reader: St
     pending: deque[Pending] = deque()
 
     def fold(record: Record) -> Folded:
-        return _fold(reader, pending, Batch([record], record.offset + 1))
+        return _fold(reader, Batch([record], record.offset + 1), pending)
 
     (quarantined,) = [key for key, _ in fold(version(7, b"no JSON")).changes]
     assert quarantined.startswith(layout.QUARANTINE)

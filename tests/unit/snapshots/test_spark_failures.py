@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from snapshots.building.engines import reason_too_old
-from snapshots.spark.session import reason
+from snapshots.spark.failures import reason
 
 TRACE = "\n\tat org.apache.spark.Something.run(Something.scala:1)\n" * 40
 

@@ -15,7 +15,7 @@ from registry.base.config.loading import Settings, SettingsError, as_toml, load,
 from registry.base.config.setting_types import Schedule
 from registry.base.config.settings import PREFIX
 from registry.base.config.sources import CLIENT_NAMES, sort_variables
-from registry.base.processes.limits import usable_cores
+from registry.base.processes.cores import usable_cores
 from registry.host.public_server import api_settings
 from registry.log.kafka.security import Security
 from registry.security.gate import Oidc

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from registry.base.processes.limits import usable_cores
+from registry.base.processes.cores import usable_cores
 
 ALL = len(os.sched_getaffinity(0))
 V1 = "4:memory:/x\n3:cpuacct,cpu:/a/b\n0::/\n"

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from registry.base.processes.limits import time_limit
+from registry.base.processes.time_limit import time_limit
 from snapshots.building.task import BuildFailed
 
 LONG_S, SHORT_S = 600.0, 0.02
