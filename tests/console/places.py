@@ -72,6 +72,9 @@ def open_front(folder: Path, nodes: Iterable[Node]) -> Front:
     """Return the shipped example of a load balancer, with the paths that it keeps inside open."""
     running = Front("nginx", folder, [node.address for node in nodes])
     conf = folder / "registrar.conf"
-    inside = r"(location ~ .*)\(admin\|metrics\|node\|quarantine\)"
-    conf.write_text(re.sub(inside, r"\1(metrics-of-nodes)", conf.read_text()))
+    opened, found = re.subn(
+        r"(location ~ \^/\+)\(admin\|.*\)(?=\(/)", r"\1(metrics-of-nodes)", conf.read_text()
+    )
+    assert found == 1, "the example keeps its inner paths in another way"
+    conf.write_text(opened)
     return running
