@@ -20,7 +20,7 @@ from tests.support.kafka_topics import make_topic
 from tests.support.running import PATIENT, Registry, until
 
 pytestmark = pytest.mark.logs_errors(
-    "No space left on device|is full|cannot be written|MDB_MAP_FULL|[Rr]ead-only"
+    "No space left on device|is full|cannot be written|MDB_MAP_FULL|reached its map size|[Rr]ead-only"
 )
 
 WAIT_S = 60.0
