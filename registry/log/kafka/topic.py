@@ -135,7 +135,8 @@ async def _create(partition: Partition, options: TopicOptions) -> None:
     _, code, message = answer.topic_errors[0]
     if code in {Code.TOPIC_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED}:
         partition.raise_denied(Code.TOPIC_AUTHORIZATION_FAILED, "Create")
-    if code in {Code.INVALID_TOPIC, Code.POLICY_VIOLATION, Code.INVALID_REPLICATION_FACTOR}:
+    # Too few brokers for the replicas are those that are still starting: it wants no more than were known.
+    if code in {Code.INVALID_TOPIC, Code.POLICY_VIOLATION}:
         raise LogError(f"the topic {partition.topic} cannot be created: {message or code_name(code)}")
     if code not in {Code.NONE, Code.TOPIC_ALREADY_EXISTS}:
         raise NoAnswer(f"creating topic {partition.topic}: {code_name(code)} {message or ''}", sent=True)
