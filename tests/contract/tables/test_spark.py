@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from deploy.local.jars import java
@@ -77,6 +78,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     builder = SparkSession.builder.master("local[2]")
     for name, value in settings.items():
         builder = builder.config(name, value)
+    end_java()
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     # Refusals are expected here.
@@ -84,6 +86,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sql("CREATE NAMESPACE IF NOT EXISTS ice.db")
     yield session
     session.stop()
+    end_java()
+
+
+def end_java() -> None:
+    """End the Java process of a former session, which has the jars of that one."""
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
+    SparkContext._gateway = SparkContext._jvm = None
 
 
 def columns(type_of: Callable[[Leaf], str], pairs: list[Pair]) -> str:
