@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import product
+from typing import NamedTuple
 
 import orjson
 import pytest
@@ -134,34 +135,37 @@ def test_answers_and_audit_entries_are_those_through_asgi(settings: ApiSettings)
 BAD_DEFAULT = '{"type":"record","name":"R","fields":[{"name":"x","type":"int","default":"no"}]}'
 
 
-@pytest.mark.parametrize("schema", [record("R", "x", "y"), BAD_DEFAULT], ids=["new", "stored"])
-def test_a_schema_that_the_fast_path_has_parsed_is_not_parsed_again(schema: str) -> None:
-    """It is parsed as a new one, or, if it is not valid as that, as a stored one."""
+class Handed(NamedTuple):
+    """A POST of a schema that is not registered."""
+
+    path: bytes
+    schema: str
+    as_new: bool
+    status: int
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Handed(b"/subjects/a/versions", record("R", "x", "y"), as_new=True, status=200),
+        # It is not valid as a new one.
+        Handed(b"/subjects/a/versions", BAD_DEFAULT, as_new=False, status=422),
+        Handed(b"/subjects/a", record("R", "x", "y"), as_new=False, status=404),
+    ],
+    ids=["new", "stored", "lookup"],
+)
+def test_a_schema_that_the_fast_path_has_parsed_is_not_parsed_again(case: Handed) -> None:
     with registry(ApiSettings(), []) as api:
         api.backend.rows.applied = lambda: 0
         fast = fast_paths(api, ApiSettings(), registered=True)
-        request = Request(b"POST", b"/subjects/a/versions", [], orjson.dumps({"schema": schema}), "1.1", True)
-        running = fast(request, Client())
-        assert asyncio.iscoroutine(running)
-        is_new = schema is not BAD_DEFAULT
-        parser = api.app.parser  # type: ignore[attr-defined]
-        assert parser.cached_schema(Source("AVRO", schema)) is not None
-        assert (parser.cached_schema(Source("AVRO", schema, new=True)) is not None) is is_new
-        assert api._runner.run(running).status == (200 if is_new else 422)
-
-
-def test_a_schema_that_is_looked_up_is_parsed_once_as_a_stored_one() -> None:
-    schema = record("R", "x", "y")
-    with registry(ApiSettings(), []) as api:
-        api.backend.rows.applied = lambda: 0
-        fast = fast_paths(api, ApiSettings(), registered=True)
-        request = Request(b"POST", b"/subjects/a", [], orjson.dumps({"schema": schema}), "1.1", True)
-        running = fast(request, Client())
+        body = orjson.dumps({"schema": case.schema})
+        running = fast(Request(b"POST", case.path, [], body, "1.1", True), Client())
         assert asyncio.iscoroutine(running)
         parser = api.app.parser  # type: ignore[attr-defined]
-        assert parser.cached_schema(Source("AVRO", schema)) is not None
-        assert parser.cached_schema(Source("AVRO", schema, new=True)) is None
-        assert api._runner.run(running).status == 404
+        assert parser.cached_schema(Source("AVRO", case.schema)) is not None
+        as_new = parser.cached_schema(Source("AVRO", case.schema, new=True))
+        assert (as_new is not None) is case.as_new
+        assert api._runner.run(running).status == case.status
 
 
 def test_an_unexpected_error_is_logged_and_recorded(caplog: pytest.LogCaptureFixture) -> None:

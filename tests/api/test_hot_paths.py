@@ -12,7 +12,7 @@ from registry.api.request_target import parse
 from registry.domain.model import Subject
 from registry.domain.subject_patterns import parse_pattern
 from registry.reader.fast_path.reads import is_latest, latest_version, schema_by_id
-from registry.reader.fast_path.registered import KINDS, Bodies, keys_of, registered_schema
+from registry.reader.fast_path.registered import PLAIN_POSTS, Bodies, keys_of, registered_schema
 from registry.security.authorization.rules import ROLES, RuleAccess
 from tests.api.driver import Api, record
 
@@ -119,9 +119,9 @@ def spoiled(test):
 def posted(rows, path: bytes, query: bytes, body: bytes, bodies: Bodies, *access) -> bytes | None:
     """Answer a registration or a lookup as the fast path does, from the raw path and query."""
     segments, pairs = parse(path, query)
-    kind = KINDS["/subjects/{subject}/versions" if len(segments) == 3 else "/subjects/{subject}"]
+    post = PLAIN_POSTS["/subjects/{subject}/versions" if len(segments) == 3 else "/subjects/{subject}"]
     keys = keys_of(Subject.parse(segments[1]))
-    return None if keys is None else registered_schema(rows, kind, keys, pairs, body, bodies, *access)
+    return None if keys is None else registered_schema(rows, post, keys, pairs, body, bodies, *access)
 
 
 def begun(steps) -> Api:

@@ -135,7 +135,8 @@ async def _create(partition: Partition, options: TopicOptions) -> None:
     _, code, message = answer.topic_errors[0]
     if code in {Code.TOPIC_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED}:
         partition.raise_denied(Code.TOPIC_AUTHORIZATION_FAILED, "Create")
-    # Too few brokers for the replicas are those that are still starting: it wants no more than were known.
+    # INVALID_REPLICATION_FACTOR is tried again: no more replicas are wanted than brokers are known, so some
+    # of these are still starting.
     if code in {Code.INVALID_TOPIC, Code.POLICY_VIOLATION}:
         raise LogError(f"the topic {partition.topic} cannot be created: {message or code_name(code)}")
     if code not in {Code.NONE, Code.TOPIC_ALREADY_EXISTS}:

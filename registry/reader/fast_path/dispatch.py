@@ -39,7 +39,7 @@ from registry.store.views import AppliedView
 
 from .preferences import GZIP_BYTES_MIN, AnswerHeaders, Preferences, RequestHeaders
 from .reads import RecentSchemas, Schema, is_latest, latest_version, schema_by_id
-from .registered import KINDS, Bodies, Keys, Kind, Query, keys_of, registered_schema
+from .registered import PLAIN_POSTS, Bodies, Keys, PlainPost, Query, keys_of, registered_schema
 
 BY_ID = b"/schemas/ids/"
 SUBJECTS = b"/subjects/"
@@ -61,7 +61,7 @@ class _Route(NamedTuple):
     path: dict[str, str]  # the parameters in it
     subject: Subject
     # For those that can be plain.
-    kind: Kind | None
+    plain: PlainPost | None
     keys: Keys | None
 
 
@@ -225,26 +225,26 @@ class FastPaths:
         if found is None or name is None:
             return None
         subject = Subject.parse(name)
-        plain = self._registered and len(path) <= _PATH_BYTES_MAX
-        kind = KINDS.get(found.resource.path) if plain else None
-        keys = None if kind is None else keys_of(subject)
-        return _Route(found.resource, target, found.path, subject, kind, keys)
+        may_be_plain = self._registered and len(path) <= _PATH_BYTES_MAX
+        plain = PLAIN_POSTS.get(found.resource.path) if may_be_plain else None
+        keys = None if plain is None else keys_of(subject)
+        return _Route(found.resource, target, found.path, subject, plain, keys)
 
     def _answer_registered(self, post: _Post) -> Answer | None:
         """Return the answer to a plain POST of what is registered already."""
-        kind, keys = post.route.kind, post.route.keys
-        if kind is None or keys is None:
+        plain, keys = post.route.plain, post.route.keys
+        if plain is None or keys is None:
             return None
         preferences, body = post.preferences, post.request.body
         try:
             with self._view() as view:
                 found = registered_schema(
-                    view, kind, keys, post.query, body, self._bodies, preferences.access
+                    view, plain, keys, post.query, body, self._bodies, preferences.access
                 )
                 applied = view.applied()
         except RegistryError:
             return None
-        return self._answers.plain(found, applied, preferences, kind.route)
+        return self._answers.plain(found, applied, preferences, plain.route)
 
     def _hand_over(self, post: _Post) -> Running:
         """Return the application's answer, which begins where the fast path ends."""

@@ -33,8 +33,8 @@ from registry.security.gate import FULL_ACCESS, Access, Permission
 from registry.workers.pool import TEXT_AT_ONCE_MAX
 
 
-class Kind(NamedTuple):
-    """A route that takes a schema, with what distinguishes it from the others."""
+class PlainPost(NamedTuple):
+    """A route that takes a schema, with what distinguishes its plain cases from those of the others."""
 
     route: str
     permission: Permission
@@ -42,7 +42,7 @@ class Kind(NamedTuple):
     new: bool
     # The parameters that change nothing in plain cases, whatever they say.
     ignored: frozenset[str]
-    # Returns the body of the answer.
+    # Returns the body of the answer, from the version's row and number.
     body: Callable[[VersionRow, int], bytes]
 
 
@@ -50,14 +50,25 @@ def _looked_up(found: VersionRow, _: int) -> bytes:
     return entities.schema_entity(found, times=False)
 
 
-_REGISTRATION = "/subjects/{subject}/versions"
-_LOOKUP = "/subjects/{subject}"
-# By route. What "force" skips is not checked for a registered schema.
-KINDS: Final = {
-    _REGISTRATION: Kind(
-        _REGISTRATION, Permission.WRITE, True, frozenset({"force"}), entities.registration_response
-    ),
-    _LOOKUP: Kind(_LOOKUP, Permission.READ, False, frozenset({"deleted"}), _looked_up),
+# By route.
+PLAIN_POSTS: Final = {
+    each.route: each
+    for each in (
+        PlainPost(
+            "/subjects/{subject}/versions",
+            Permission.WRITE,
+            new=True,
+            ignored=frozenset({"force"}),  # it skips a check that is not made for a registered schema
+            body=entities.registration_response,
+        ),
+        PlainPost(
+            "/subjects/{subject}",
+            Permission.READ,
+            new=False,
+            ignored=frozenset({"deleted"}),  # it adds versions, and the one that is found is not deleted
+            body=_looked_up,
+        ),
+    )
 }
 _BODY_BYTES_MAX = TEXT_AT_ONCE_MAX
 Query = tuple[tuple[str, str], ...]  # names and values
@@ -136,7 +147,7 @@ def _parse(request: Register, new: bool) -> tuple[Source, Schema] | None:
 
 def registered_schema(
     view: View,
-    kind: Kind,
+    post: PlainPost,
     keys: Keys,
     query: Query,
     body: bytes,
@@ -145,18 +156,18 @@ def registered_schema(
 ) -> bytes | None:
     """Return the body of the answer, or ``None`` if this is not a plain case.
 
-    The caller has checked that ``kind`` is that of the request's resource, that ``Content-Type`` and
+    The caller has checked that ``post`` is that of the request's resource, that ``Content-Type`` and
     ``Accept`` are supported (:mod:`registry.api.media_types`), and that the request has no
     ``X-Registry-Min-Offset``; ``body`` is complete and within the limit.
     """
-    if (query and not _is_plain(query, kind)) or len(body) > _BODY_BYTES_MAX:
+    if (query and not _is_plain(query, post)) or len(body) > _BODY_BYTES_MAX:
         return None
     # A config with an alias is not plain, so this is the only subject that has to be permitted.
-    if not access.may(kind.permission, keys.subject):
+    if not access.may(post.permission, keys.subject):
         return None
     if not _has_rows(view, keys.versions):
         return None  # before the body is parsed, which the application would do again
-    md5, schema_type = bodies.content(body, new=kind.new)
+    md5, schema_type = bodies.content(body, new=post.new)
     if not md5:
         return None
     prefix = keys.contents + md5 + keys.name
@@ -175,7 +186,7 @@ def registered_schema(
     if value is None or version_row.is_deleted(value):
         return None
     found = VersionRow.unpack(value)
-    return kind.body(found, layout.unnumber(version)) if found.kind.endswith(schema_type) else None
+    return post.body(found, layout.unnumber(version)) if found.kind.endswith(schema_type) else None
 
 
 def _has_rows(view: View, prefix: bytes) -> bool:
@@ -207,9 +218,9 @@ def keys_of(subject: Subject) -> Keys | None:
     )
 
 
-def _is_plain(query: Query, kind: Kind) -> bool:
+def _is_plain(query: Query, post: PlainPost) -> bool:
     return all(
-        name in kind.ignored or (name == "normalize" and value.lower() != "true") for name, value in query
+        name in post.ignored or (name == "normalize" and value.lower() != "true") for name, value in query
     )
 
 
