@@ -203,6 +203,8 @@ def test_the_plain_cases_are_taken() -> None:
         assert posted(api.backend.rows, path, query, BODIES[0], bodies) is not None
     for query in (b"", b"normalize=false&deleted=true", b"deleted=false"):
         assert posted(api.backend.rows, b"/subjects/a", query, BODIES[0], bodies) is not None
+    for path in (b"/subjects/a/versions", b"/subjects/a"):
+        assert posted(api.backend.rows, path, b"format=serialized", BODIES[0], bodies) is None
     api.close()
 
 

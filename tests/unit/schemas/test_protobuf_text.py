@@ -487,6 +487,7 @@ def test_texts_that_differ_in_order_are_two_schemas_unless_normal():
         ("message M { optional int32 a = x; }", "expected an integer but was x"),
         ("message M { optional int32 a = 2147483648; }", "expected an integer but was 2147483648"),
         ("message M { optional int32 1a = 1; }", "cannot start with a digit"),
+        ("message M { optional int32 \u00e9 = 1; }", "expected a word but was '\u00e9'"),
         ("message M { reserved 1 bis 2; }", "expected ',', ';', or 'to'"),
         ("message M {", "unexpected end of file"),
         ('option a = "x', "unterminated string"),
