@@ -17,6 +17,7 @@ import os
 import sys
 import tempfile
 import time
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,7 +31,9 @@ from deploy.local.node import Node
 from registry.domain.log_format.records import Entry
 from registry.domain.model import DEFAULT_CONTEXT
 from registry.domain.rows.layout import VERSION, after, id_prefix
+from registry.domain.rows.view import scan
 from registry.log.embedded.log import EmbeddedLog
+from registry.store.layout import BLOCK
 from registry.store.reader import StoreReader
 
 SCHEMA_BYTES = 400
@@ -133,9 +136,9 @@ def is_counted(node: Node, shared_id: int | None = None) -> bool:
                 at = block.end
             if shared_id is None or at != after(VERSION):
                 return at == after(VERSION)
-            shared = view.seek(id_prefix(DEFAULT_CONTEXT, shared_id))
-            assert shared is not None
-            return view.block(shared[0]) is not None
+            shared = list(islice(scan(view, id_prefix(DEFAULT_CONTEXT, shared_id)), BLOCK))
+            # An id of fewer rows has no blocks.
+            return len(shared) < BLOCK or view.block(shared[0][0]) is not None
     finally:
         reader.close()
 
