@@ -89,7 +89,7 @@ SECTIONS = {
     ),
     "formats": Section(("formats.py --seconds 2 --cluster",), ("formats.py --seconds 1 --readers 1",)),
     "growth": Section(
-        ("growth.py --schemas 100000,1000000 --subjects 1,100000 --versions= --seconds 20",),
+        ("growth.py --schemas 100000,1000000 --subjects 1000,100000 --versions= --seconds 20",),
         ("growth.py --schemas 200 --subjects 1 --versions 1 --requests 2 --seconds 1 --charts {folder}",),
         verdict=r"^(Grows|Nothing grows) faster than its work",
         drawn=True,
