@@ -32,6 +32,8 @@ _LOOK_S = 0.1
 # A request's size, API, version, number and the length of the client's id.
 _HEAD, _SIZE_BYTES = struct.Struct(">ihhih"), 4
 _LOGIN_REQUESTS = (ApiVersionRequest, SaslHandShakeRequest, SaslAuthenticateRequest)
+# How a refusal ends while it is unknown whether the settings are to blame.
+IF_IT_PERSISTS = "if that persists"
 # Errors of a peer that accepts a connection and closes it before it answers.
 HANGS_UP = (KafkaConnectionError, ConnectionResetError, BrokenPipeError, EOFError, ssl.SSLError)
 
@@ -227,7 +229,7 @@ class BrokerConnection(AIOKafkaConnection):  # type: ignore[misc] # aiokafka has
             text = mismatch(await probe(self.host, self.port), security)
             if text:
                 return LoginRefused(text, final=False)
-        advice = f"it hangs up on {security.security_protocol}: see kafka_security_protocol, if that persists"
+        advice = f"it hangs up on {security.security_protocol}: see kafka_security_protocol, {IF_IT_PERSISTS}"
         return LoginRefused(f"{_plain(error)} ({advice})", final=False)
 
 

@@ -14,7 +14,8 @@ from deploy.local.process import free_port, until
 from election.kafka.wire import Coordinator, RequestFailed, Timeouts
 from registry.domain.log_format.records import Entry
 from registry.log.contract import LogError
-from registry.log.kafka.broker_connection import login_with
+from registry.log.kafka import refused_login
+from registry.log.kafka.broker_connection import IF_IT_PERSISTS, login_with
 from registry.log.kafka.connection import Purpose
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.security import Security
@@ -102,26 +103,28 @@ def test_a_password_is_read_from_its_file_for_each_login(
 def refusal(broker: SecuredBroker, address: str, security: Security) -> str:
     """Return the message of a refused start, which must also be that of the election."""
 
-    def at_start() -> str:
-        options = {"transactional_id": "", "append_timeout_s": 1.0, "start_timeout_s": 0.0}
-        with pytest.raises(LogError) as caught:
-            KafkaLog(security, address, "schemas", **options)
-        return in_time(str(caught.value).partition(f"{address}: ")[2])
-
     async def in_election() -> str:
         connect, timeouts = login_with(security).connection, Timeouts(session_s=30.0, rebalance_s=30.0)
         with pytest.raises(RequestFailed) as caught:
             await Coordinator.find(address, connect, "group", timeouts)
         return in_time(str(caught.value))
 
-    text: str = until(at_start, 30, "the login to be refused")
+    text: str = until(lambda: in_time(refused_start(address, security)), 30, "the login to be refused")
     assert until(lambda: asyncio.run(in_election()), 30, "the election's refusal").endswith(f": {text}")
     return text
 
 
+def refused_start(address: str, security: Security) -> str:
+    """Return what a refused start says of this address; empty if a busy broker did not answer in time."""
+    options = {"transactional_id": "", "append_timeout_s": 1.0, "start_timeout_s": 0.0}
+    with pytest.raises(LogError) as caught:
+        KafkaLog(security, address, "schemas", **options)
+    return str(caught.value).partition(f"{address}: ")[2]
+
+
 def in_time(text: str) -> str:
-    """Return the text; empty if a busy broker did not say in time what its listener expects."""
-    return "" if text.endswith("if that goes on)") else text
+    """Return the text; empty if a busy broker did not say in time what its listener expects, or anything."""
+    return "" if text.endswith((f"{IF_IT_PERSISTS})", "it took too long")) else text
 
 
 MISMATCHES = {
@@ -144,6 +147,17 @@ def test_a_listener_of_another_protocol_is_distinguished(broker: SecuredBroker, 
         f"this listener {uses}, but kafka_security_protocol = {security.security_protocol}; "
         f"see kafka_security_protocol ({protocol} is its protocol)"
     )
+
+
+def test_a_listener_that_said_too_late_what_it_expects_is_distinguished_by_the_next_attempt(
+    broker: SecuredBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    security = Security(client_id="mismatch-late")
+    with monkeypatch.context() as busy:
+        busy.setattr(refused_login, "PROBE_TIMEOUT_S", 0.0)
+        late = until(lambda: refused_start(broker.users, security), 30, "the login to be refused")
+        assert late.endswith(f"it hangs up on PLAINTEXT: see kafka_security_protocol, {IF_IT_PERSISTS})")
+    assert refusal(broker, broker.users, security).startswith("this listener uses SASL (PLAIN)")
 
 
 def test_a_wrong_password_names_its_settings(broker: SecuredBroker) -> None:
