@@ -63,7 +63,7 @@ def parse_users(content: bytes) -> Users:
     """Return the users in a file's content; raise :class:`FileError` if any part is invalid."""
     users = _parse(content.removeprefix(codecs.BOM_UTF8))
     for name, groups in (user.principal for user in users):
-        for each in (name, *groups):
+        for each in (name, *sorted(groups)):
             if not each.isprintable():
                 raise FileError(f"the name {each!a} holds characters that do not print")
     return users

@@ -6,13 +6,14 @@ A reference in the registry is named by the URI of a schema, relative to the ``$
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any, Final, NamedTuple
 from urllib.parse import urljoin
 
 import orjson
 from jsonschema_specifications import REGISTRY
-from referencing import Registry, Resource
+from referencing import Registry, Resource, Specification
 from referencing.exceptions import Unresolvable
 
 from registry.domain.schemas.contract import Dependency, InvalidSchema, Links, Use
@@ -127,7 +128,7 @@ class Documents:
 
     def _resource(self, contents: Json) -> Resource[Any]:
         self._roots.add(id(contents))
-        return self._draft.specification.create_resource(contents)
+        return _in_text_order(self._draft.specification).create_resource(contents)
 
     def inside(self, schema: dict[str, Json], scope: ReferenceScope) -> ReferenceScope:
         """Return the scope of the contents of ``schema``, which its own id changes."""
@@ -175,6 +176,42 @@ class Documents:
             other = fragment.removeprefix("/$defs/")
             wanted += [(each, f"{start}#/definitions/{other}") for each, start in found]
         return wanted
+
+
+@cache
+def _in_text_order(specification: Specification[Any]) -> Specification[Any]:
+    """Return the specification with subschemas in the order of the text.
+
+    The library's own order differs between processes, and decides which schema has an id or anchor that is
+    defined more than once.
+    """
+
+    def subschemas(contents: Json) -> Iterable[Json]:
+        found = specification.subresources_of(contents)
+        if type(contents) is not dict:
+            return found
+        places = {
+            id(each): place
+            for place, value in enumerate(contents.values())
+            for each in (value, *_members(value))
+        }
+        return sorted(found, key=lambda each: places[id(each)])
+
+    make: Any = Specification  # whose types lack its arguments
+    ordered: Specification[Any] = make(
+        name=specification.name,
+        id_of=specification.id_of,
+        subresources_of=subschemas,
+        anchors_in=lambda _, contents: specification.anchors_in(contents),
+        maybe_in_subresource=specification.maybe_in_subresource,
+    )
+    return ordered
+
+
+def _members(value: Json) -> Iterable[Json]:
+    if type(value) is dict:
+        return value.values()
+    return value if type(value) is list else ()
 
 
 def _is_remote(base: str, reference: str) -> bool:

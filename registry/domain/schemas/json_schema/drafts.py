@@ -8,12 +8,14 @@ duplicates (``"required": []``, an ``enum`` without values) and annotations such
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple
 
 import jsonschema
+from jsonschema import validators
 from jsonschema_specifications import REGISTRY
 from referencing import Specification
 from referencing.jsonschema import DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012
@@ -268,12 +270,23 @@ def _one_level(draft: Draft) -> dict[str, Any]:
     """Return a validator for each keyword of the draft that does not enter schemas inside the value."""
     parts: list[Json] = _vocabularies(draft.meta) if draft.modern else [REGISTRY.contents(draft.meta)]
     shared = {name: piece for part in parts for name, piece in _split_shared(part).items()}
+    validator = validators.extend(draft.validator, {"additionalProperties": _additional})
     return {
-        name: draft.validator(_inline(demanded, shared, draft))
+        name: validator(_inline(demanded, shared, draft))
         for part in parts
         for name, demanded in part.get("properties", {}).items()
         if name not in _NOTES
     }
+
+
+def _additional(validator: Any, demanded: Json, value: Json, _: Json) -> Iterator[Any]:
+    """Yield the errors of all members in the order of the text; the library's differs between processes.
+
+    Meta-schemas that demand this of a keyword's value list no properties with it.
+    """
+    if type(value) is dict:
+        for name, each in value.items():
+            yield from validator.descend(each, demanded, path=name)
 
 
 def _split_shared(part: dict[str, Json]) -> dict[str, Json]:
