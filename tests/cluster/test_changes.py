@@ -118,6 +118,7 @@ def resident_kib(pids: list[int]) -> int:
 
 
 @pytest.mark.long
+@pytest.mark.logs_errors(r"ended \(SIGKILL\)")
 def test_thousands_of_listeners_miss_and_repeat_nothing_through_kills(cluster: Cluster) -> None:
     """Readers, nodes and the primary are killed while writes go on."""
     nodes = cluster.nodes

@@ -76,6 +76,7 @@ REFUSALS = {
 }
 
 
+@pytest.mark.logs_errors("nothing is served until the log is available")
 @pytest.mark.parametrize("case", REFUSALS)
 def test_a_refused_login_names_its_settings(
     realm: Realm, broker: KerberosBroker, tmp_path: Path, case: str

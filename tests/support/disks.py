@@ -9,6 +9,8 @@ from typing import Self
 
 import pytest
 
+from deploy.local.process import until
+
 # The maximum size of a file system in memory; it only takes what is written.
 ROOM = 4 << 30
 
@@ -104,6 +106,6 @@ class FailingDisk:
         Path(f"/sys/fs/ext4/{self._device}/trigger_fs_error").write_text("a test\n")
 
     def repair(self) -> None:
-        """Mount it again; no process may be using it."""
-        subprocess.run(["umount", str(self.place)], check=True)
+        """Mount it again, once killed processes have left it."""
+        until(lambda: not _run("umount", str(self.place)).returncode, 30, "no process to use the disk")
         self.mount()
