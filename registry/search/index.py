@@ -230,7 +230,7 @@ class SearchIndex:
                     if cursor.set_key_dup(key, number):
                         cursor.delete()
             # In the table's order, for which only the keys are left to be sorted.
-            cursor.putmulti([(key, number) for key in sorted(added) for number in added[key]])
+            cursor.putmulti((key, number) for key in sorted(added) for number in added[key])
 
     def append(self, items: Iterable[tuple[bytes, bytes]], table: int, progress: Progress) -> Progress:
         """Append items of a build to a table, each above all that it has; return the progress, written too.

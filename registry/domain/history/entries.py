@@ -56,8 +56,9 @@ _KINDS = (
 )  # fmt: skip
 _CODES = {kind: code for code, kind in enumerate(_KINDS)}
 _REGISTERED, _SOFT_DELETED = _CODES[Kind.VERSION_REGISTERED], _CODES[Kind.VERSION_SOFT_DELETED]
+_PRINCIPAL = _MEMBERS.index("principal")
 # Between the members of versions and the principal.
-_NOT_OF_VERSIONS = (None,) * (_MEMBERS.index("principal") - _MEMBERS.index("level"))
+_NOT_OF_VERSIONS = (None,) * (_PRINCIPAL - _MEMBERS.index("level"))
 _members = attrgetter(*_MEMBERS)
 _offset = struct.Struct(">Q").pack  # like entry_key, but faster
 _encode = msgspec.msgpack.Encoder().encode
@@ -174,7 +175,10 @@ def principal_at(view: View, subject: Subject, offset: int) -> str:
         return ""
     key = entry_key(packed_owner(subject), offset)
     found = history.seek(key)
-    return "" if found is None or found[0] != key else unpack(*found).event.principal or ""
+    if found is None or found[0] != key:
+        return ""
+    members = _decode(found[1][_HASH_BYTES:])
+    return members[_PRINCIPAL] if len(members) > _PRINCIPAL else ""
 
 
 def is_of(entry: HistoryEntry, record: Record) -> bool:

@@ -68,15 +68,19 @@ def keys_of(found: Registered, principal: str) -> set[bytes]:
     docs: list[str] = []
     if is_read(found):
         kind = FORMATS[entities.schema_type(found.row)]
+        named: list[tuple[bytes, ...]] = []
         # What comes before a fault is kept.
         with suppress(InvalidSchema):
             for what, name, doc, tags in islice(kind.search_parts(entities.text(found.row)), FIELDS_MAX):
-                keys.update(_name_keys(what, name))
-                for tag in tags:
-                    keys.update(_name_keys("tag", tag))
+                named.append(_name_keys(what, name))
+                if tags:
+                    named += (_name_keys("tag", tag) for tag in tags)
                 if doc:
                     docs.append(doc[: words.TEXT_MAX])
+        keys.update(*named)
     if len(keys) < WORDS_MAX:
+        if not docs:
+            return keys
         of_docs = {*chain.from_iterable(map(_doc_keys, {*words.runs_of(docs)}))}
         if len(keys) + len(of_docs) <= WORDS_MAX:
             return keys | of_docs

@@ -113,6 +113,9 @@ def _rows_kept(counts: Counts) -> int:
 
 def latest(view: View, subject: Subject) -> Registered | None:
     """Return the newest version that is not soft-deleted."""
+    found = newest(view, subject)
+    if found is None or not found.row.deleted:
+        return found
     return next(versions(view, subject, newest_first=True), None)
 
 

@@ -54,7 +54,11 @@ def name_words(name: str) -> tuple[str, ...]:
     """Return the words of a name, and all of them as one."""
     if name.isascii() and len(name) <= WORD_MAX:  # as most are
         runs = _RUN.findall(name)
-        words = [part for run in runs for part in _BORDER.sub(" ", run).lower().split()]
+        words: list[str] = []
+        for run in runs:
+            low = run.lower()
+            # Without a capital letter there is no border.
+            words += (run,) if low == run else _BORDER.sub(" ", run).lower().split()
         return (*words, "".join(words)) if len(words) > 1 else tuple(words)
     runs = runs_of([name[:TEXT_MAX]])
     words = [word for run in runs for word in _words_in(run)]

@@ -108,5 +108,5 @@ def test_what_an_index_of_words_reads_of_a_field_takes_few_calls(kind: str) -> N
         return calls_in(lambda: [*FORMATS["AVRO"].search_parts(text)])
 
     read(1)  # what is found out once
-    # A search part and a step of the walk; what a union holds has a path of its own.
-    assert read(110) - read(10) <= 100 * (2 if kind == '"long"' else 4)
+    # A search part; for a union, a step of the walk and a look at what may be inside, too.
+    assert read(110) - read(10) <= 100 * (1 if kind == '"long"' else 2)

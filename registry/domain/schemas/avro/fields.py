@@ -20,49 +20,79 @@ _ELEMENTS: Final = {"array": ("items", "[]"), "map": ("values", "{}")}
 
 def fields(text: str) -> Iterator[SchemaField]:
     """Yield types and fields in the order of the text. Raises :class:`InvalidSchema` if it is not JSON."""
-    return (_type(value, kind, path) if kind else _field(value, path) for value, kind, path in _walk(text))
+    return (
+        _type(value, kind, path) if kind else _field(value, path)
+        for values, kind, path in _walk(text)
+        for value in values
+    )
 
 
 def search_parts(text: str) -> Iterator[SearchPart]:
     """Yield what a search reads of them."""
-    for value, kind, _ in _walk(text):
-        # Looked at here, without a call for each: a node reads the texts of all that is written.
-        name, doc, found = value.get("name"), value.get("doc"), value.get(tags.NAME)
-        yield (
-            "type" if kind else "field",
-            name if type(name) is str else "",
-            doc if type(doc) is str else "",
-            tags.tags_in(found) if found else (),
-        )
+    for values, kind, _ in _walk(text):
+        what = "type" if kind else "field"
+        for value in values:
+            # Looked at here, without a call for each: a node reads the texts of all that is written.
+            name, doc, found = value.get("name"), value.get("doc"), value.get(tags.NAME)
+            yield (
+                what,
+                name if type(name) is str else "",
+                doc if type(doc) is str else "",
+                tags.tags_in(found) if found else (),
+            )
 
 
-def _walk(text: str) -> Iterator[tuple[dict[str, Json], str, str]]:
-    """Yield types, each with its kind and path, and fields, with an empty kind and their record's path."""
+def _walk(text: str) -> Iterator[tuple[list[dict[str, Json]], str, str]]:
+    """Yield types, each with its kind and path, and fields in a row, with no kind and their record's path."""
     # Those of an inner list come before the rest of the outer ones.
     waiting: list[tuple[Iterator[Json], str, bool]] = [(iter((read(text),)), "", False)]
     while waiting:
         values, path, are_fields = waiting[-1]
+        if are_fields:
+            found, inside = _fields_in_a_row(values)
+            if inside is None:
+                waiting.pop()
+            else:
+                waiting.append((iter((inside,)), join_path(path, text_in(found[-1], "name")), False))
+            yield found, "", path
+            continue
         for value in values:
-            if are_fields:
-                if type(value) is not dict:
-                    continue
-                yield value, "", path
-                inner = value.get("type")
-                # Names of types, as most are, define nothing.
-                if type(inner) is not str:
-                    waiting.append((iter((inner,)), join_path(path, text_in(value, "name")), False))
-                    break
-            elif type(value) is dict:
+            if type(value) is dict:
                 kind = text_in(value, "type")
                 if kind in _DEFINED:
-                    yield value, kind, path
+                    yield [value], kind, path
                 waiting.append(_inside(value, kind, path))
                 break
-            elif type(value) is list:
+            if type(value) is list:
                 waiting.append((iter(value), path, False))
                 break
         else:
             waiting.pop()
+
+
+def _fields_in_a_row(values: Iterator[Json]) -> tuple[list[dict[str, Json]], Json]:
+    """Return the next fields up to one whose type may define others, and that type; ``None``: none may."""
+    found: list[dict[str, Json]] = []
+    for value in values:
+        if type(value) is dict:
+            found.append(value)
+            inner = value.get("type")
+            # Most types are names.
+            if type(inner) is not str and _may_define(inner):
+                return found, inner
+    return found, None
+
+
+def _may_define(value: Json) -> bool:
+    """Return false for a list of names, and for elements, values or attributes of a type with a name."""
+    if type(value) is list:
+        return {*map(type, value)} != {str}
+    if type(value) is not dict:
+        return False
+    kind = value.get("type")
+    if type(kind) is not str or kind in _DEFINED:
+        return True
+    return kind in _ELEMENTS and type(value.get(_ELEMENTS[kind][0])) is not str
 
 
 def _inside(value: dict[str, Json], kind: str, path: str) -> tuple[Iterator[Json], str, bool]:
