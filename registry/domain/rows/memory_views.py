@@ -216,3 +216,30 @@ class OverlayView:
             if value is not None:
                 return above, value
         return under
+
+
+# Rows that are remembered, and the bytes of the largest one.
+_KNOWN_MAX, _KNOWN_BYTES_MAX = 4_000, 1_024
+
+
+class RememberingView(OverlayView):
+    """An overlay that remembers rows of the view below, which must not change, once they were asked for.
+
+    The commands of a batch ask for the same configs and modes, most of which are missing.
+    """
+
+    def __init__(self, base: View) -> None:
+        super().__init__(base)
+        self._known: dict[bytes, bytes | None] = {}
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the value of ``key``."""
+        if key in self.changes:
+            return self.changes[key]
+        known = self._known
+        if key in known:
+            return known[key]
+        value = self.base.get(key)
+        if len(known) < _KNOWN_MAX and (value is None or len(value) <= _KNOWN_BYTES_MAX):
+            known[key] = value
+        return value

@@ -42,7 +42,7 @@ from registry.domain.pending_command import CommandRequest, PendingCommand
 from registry.domain.policies import NO_POLICIES, Policies
 from registry.domain.queries.scope import Defaults
 from registry.domain.queries.sensitive_metadata import SENSITIVE, Cipher, encrypt_entries, plain_view
-from registry.domain.rows.memory_views import OverlayView
+from registry.domain.rows.memory_views import RememberingView
 from registry.domain.rows.view import View
 from registry.log.contract import RECORD_HEADER_BYTES
 from registry.node.replication.dedup import DedupCache
@@ -147,7 +147,8 @@ class Decider:
         batch = Batch([], [], {}, [])
         self.rates.begin()
         size = 0
-        overlay = OverlayView(view)
+        # Over them the records of earlier commands, from the second command on.
+        rows, overlay = view, RememberingView(view)
         here: dict[bytes, Planned] = {}
         # Records not yet applied to the overlay; they are applied only if another command follows.
         unseen: list[Record] = []
@@ -156,20 +157,22 @@ class Decider:
             known = pending.facts
             if size > BATCH_BYTES_MAX:
                 break
-            for record in unseen:
-                overlay.commit(apply(overlay, record))
-            unseen.clear()
+            if unseen:
+                for record in unseen:
+                    overlay.commit(apply(overlay, record))
+                unseen.clear()
+                rows = overlay
             ids = self.ids.save()
             batch.ids.append(ids)
             try:
                 before = None
                 if idempotency_key is not None:
-                    before = self._before(overlay, pending.request, idempotency_key, here, known)
+                    before = self._before(rows, pending.request, idempotency_key, here, known)
                 if before is not None:
                     batch.plans.append(before)
                     continue
                 check_start(command, base + len(batch.entries))
-                decision = self._one(overlay, pending.request, known, bytes_max)
+                decision = self._one(rows, pending.request, known, bytes_max)
             except RegistryError as error:
                 self.ids.restore(ids)
                 batch.plans.append(refusal(error))
@@ -219,7 +222,7 @@ class Decider:
 
     def _before(
         self,
-        view: OverlayView,
+        view: View,
         request: CommandRequest,
         idempotency_key: IdempotencyKey,
         here: dict[bytes, Planned],
@@ -254,7 +257,7 @@ class Decider:
         return self._parser.attempt(steps, TEXT_AT_ONCE_MAX, STEPS_AT_ONCE_MAX, known)
 
     def _one(
-        self, view: OverlayView, request: CommandRequest, known: Facts, bytes_max: int
+        self, view: View, request: CommandRequest, known: Facts, bytes_max: int
     ) -> Decision | Unanswered:
         decision = self._decision(view, request, bytes_max, lambda steps: self._attempt(steps, known))
         if isinstance(decision, Decision) and decision.entries:
