@@ -169,6 +169,7 @@ class Resource:
         timeout_s = self._settings.request_timeout_s
         until = asyncio.get_running_loop().time() + timeout_s
         limit = asyncio.timeout_at(until + min(BACKEND_SPARE_S, timeout_s))
+        is_sent = False
         try:
             async with limit:
                 if not context.plain:
@@ -177,13 +178,20 @@ class Resource:
                     context.past = PastRows(self._backend, moment, call.path, _asker(call))
                     call = replace(call, past=context.past)
                 result = await self._answer_from_rows(operation, call)
+                if isinstance(result, Answer):
+                    return result
+                # The backend keeps the time limit, and knows better what became of the command. One timer
+                # serves both steps.
+                if timeout_s < BACKEND_SPARE_S:
+                    limit.reschedule(until + BACKEND_SPARE_S)
+                is_sent = True
+                return await self._write(result, operation, context, sender, until)
         except TimeoutError:
+            if is_sent:
+                raise OUTCOME_UNKNOWN(outcome_unknown("The write was not confirmed in time")) from None
             if not limit.expired():
                 raise
             raise TIMED_OUT() from None
-        if isinstance(result, Answer):
-            return result
-        return await self._write(result, operation, context, sender, until)
 
     def _of_the_past(self, answer: Answer, past: PastRows, applied: int) -> Answer:
         more = [(AT_OFFSET_HEADER, b"%d" % (applied - 1))]
@@ -212,7 +220,7 @@ class Resource:
         self, write: Write, operation: Operation, context: RequestContext, sender: Admission, until: float
     ) -> Answer:
         origin = _origin(context, sender, write.checked, until)
-        answer = await self._submit(write.command, operation.status, origin, sender.access, until)
+        answer = await self._submit(write.command, operation.status, origin, sender.access)
         if write.headers:
             answer = answer._replace(headers=(*answer.headers, *write.headers))
         answer = write.finished(answer)
@@ -222,16 +230,8 @@ class Resource:
             context.results = answer.body
         return self._handlers.with_headers(operation, write.call, answer)
 
-    async def _submit(
-        self, command: Submitted, status: int, origin: Origin, access: Access, until: float
-    ) -> Answer:
-        try:
-            # The backend keeps the time limit, and knows better what became of the command.
-            async with asyncio.timeout_at(until + BACKEND_SPARE_S):
-                outcome = await self._backend.submit(command, origin)
-        except TimeoutError:
-            raise OUTCOME_UNKNOWN(outcome_unknown("The write was not confirmed in time")) from None
-        match outcome:
+    async def _submit(self, command: Submitted, status: int, origin: Origin, access: Access) -> Answer:
+        match await self._backend.submit(command, origin):
             case Done(body, offset):
                 return Answer(body, status, offset=offset)
             case Refused(code, message, retry_after_s, passages):
