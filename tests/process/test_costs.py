@@ -188,6 +188,6 @@ def test_a_new_subject_takes_few_calls_in_few_modules(
 ) -> None:
     # Timers, and writes by the write thread, only ever add calls, on a busy machine more than on a calm one.
     files = min((calls_by_file(registry, client, counts) for _ in range(PASSES)), key=Counter.total)
-    # 596 on a calm machine.
-    assert files.total() / EACH <= 640
+    # 573 on a calm machine.
+    assert files.total() / EACH <= 617
     assert sum(count >= EACH for count in files.values()) <= 105

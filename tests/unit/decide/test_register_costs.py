@@ -9,8 +9,12 @@ from typing import Any
 
 import pytest
 
+from registry.domain.commands import Register
+from registry.domain.queries.scope import Defaults
 from registry.domain.schemas import FORMATS
+from registry.node.write.batch import Decider, Planned
 from tests.support.counting_view import CountingView
+from tests.support.pending import pending
 from tests.unit.small_registry import CountingAvro, SmallRegistry, record
 
 
@@ -87,3 +91,19 @@ def test_a_transitive_level_under_logical_compares_each_version_once_a_way_and_e
     assert calls["change_findings"] == 2 * 2 * 60
     # The types of schemas that are kept are kept too.
     assert calls["read"] < 10
+
+
+def batch_reads(count: int) -> int:
+    """Return how many rows of the store are read to decide a batch that registers schemas of new subjects."""
+    rows, commands = CountingView(), [Register(f"s{n}", record(f"R{n}", "a")) for n in range(count)]
+    batch = Decider(Defaults(), 100).decide(rows, map(pending, commands), base=0, now=1, bytes_max=10_000)
+    assert all(isinstance(each, Planned) for each in batch.plans)
+    return rows.reads
+
+
+def test_what_all_commands_of_a_batch_ask_for_is_read_once() -> None:
+    batch_reads(1)  # what is found out once
+    # Configs and modes are the subject's own; the others, and what a census says, are known.
+    assert batch_reads(22) - batch_reads(12) <= 10 * 8
+    # A lone command has no records before it to be shown.
+    assert batch_reads(1) <= 12

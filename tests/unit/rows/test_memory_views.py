@@ -6,8 +6,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from registry.domain.rows.memory_views import DictView, OverlayView
+from registry.domain.rows.memory_views import DictView, OverlayView, RememberingView
 from registry.domain.rows.view import Change, View, scan, scan_back
+from tests.support.counting_view import CountingView
 
 keys = st.binary(min_size=1, max_size=2).map(lambda raw: bytes(each % 4 for each in raw))
 changes = st.lists(st.tuples(keys, st.none() | st.binary(max_size=1)), max_size=12)
@@ -90,3 +91,17 @@ def test_a_view_of_many_deleted_rows_forgets_them() -> None:
     view.commit((number.to_bytes(2, "big"), None) for number in range(999))
     assert view.seek(b"") == ((999).to_bytes(2, "big"), b"x")
     assert len(view._rows) < 100
+
+
+def test_a_row_below_is_remembered_and_covered_by_a_change() -> None:
+    below = CountingView([(b"a", b"1"), (b"long", bytes(2_000))])
+    view = RememberingView(below)
+    assert [view.get(key) for key in (b"a", b"a", b"none", b"none")] == [b"1", b"1", None, None]
+    assert below.reads == 2
+    view.commit([(b"a", b"2"), (b"none", b"3")])
+    assert (view.get(b"a"), view.get(b"none")) == (b"2", b"3")
+    view.commit([(b"a", None)])
+    assert view.get(b"a") is None
+    assert below.reads == 2
+    assert view.get(b"long") == view.get(b"long") == bytes(2_000)  # too large to be remembered
+    assert below.reads == 4
