@@ -22,10 +22,9 @@ from registry.base.processes.lmdb_check import DATA
 from registry.domain.log_format.lineage import NOTHING, Lineage
 
 from . import layout
+from .environment import MAY_BE_MAPPED, Environment
 from .layout import State, StoreError
 
-# Batches of rows in one transaction. Its pages stay in memory until it commits.
-_COMMIT_BATCHES = 2
 # A disk with less free space counts as full.
 _ROOM_MIN = 1 << 20
 
@@ -57,7 +56,9 @@ class NewStore:
 
     def __init__(self, folder: Path, map_bytes: int) -> None:
         self._folder = folder
-        self._pending = self._rows_added = 0
+        self._rows_added = 0
+        self._environment = Environment(folder, map_bytes, synced=False)
+        self._takes_room = MAY_BE_MAPPED
         try:
             # The file "current" makes creation atomic, so pages need to reach the disk only once, at the end.
             # No writable map: its page faults cost twice what the copies do, and a full disk would kill the
@@ -74,28 +75,28 @@ class NewStore:
         self._thread = ThreadPoolExecutor(1, "sync")
         self._syncing: Future[None] | None = None
 
-    def append(self, rows: Iterable[tuple[bytes, bytes]], count: int) -> None:
-        """Add ``count`` rows, a few megabytes at most, whose keys are greater than all before.
+    def append(self, rows: Iterable[tuple[bytes, bytes]]) -> int:
+        """Add rows, a few megabytes at most, whose keys are greater than all before; return their number.
 
-        Raises :class:`OutOfOrder`.
+        Raises :class:`OutOfOrder`, and what ``rows`` raises.
         """
         try:
             with self._txn.cursor() as cursor:
                 consumed, added = cursor.putmulti(rows, append=True)
-            if not consumed == added == count:
+            if added < consumed:
                 raise OutOfOrder(
                     f"row {self._rows_added + added + 1} has a key that is not greater than the one before"
                 )
             self._rows_added += added
-            self._pending += 1
-            if self._pending == _COMMIT_BATCHES:
-                self._pending = 0
-                self._txn.commit()
-                self._txn = self._env.begin(self._rows, write=True)
-                if self._syncing is None or self._syncing.done():
-                    self._syncing = self._thread.submit(self._write_out)
+            # The disk gives the pages of many commits together sooner than one by one.
+            self._takes_room = self._takes_room and self._environment.takes_room(self._env)
+            self._txn.commit()
+            self._txn = self._env.begin(self._rows, write=True)
+            if self._syncing is None or self._syncing.done():
+                self._syncing = self._thread.submit(self._write_out)
         except lmdb.Error as error:
             raise self._store_error(error) from error
+        return added
 
     def _write_out(self) -> None:
         """Write committed pages to disk, so that the sync at the end is short."""
@@ -124,6 +125,7 @@ class NewStore:
             for name, value in meta.items():
                 self._txn.put(name, value, db=self._meta)
             self._txn.commit()
+            self._environment.cut(self._env)
             self._env.sync(True)
             file_lock.sync(self._folder)
             file_lock.sync(self._folder.parent)

@@ -10,19 +10,21 @@ from __future__ import annotations
 
 import shutil
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from registry.domain.rows.view import Change
 from registry.store.create import NewStore, Origin, OutOfOrder
 from registry.store.layout import State
 from snapshots.format.deltas import ChangeMerger, changes_between
 from snapshots.format.files import LocationUnreachable
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest, Part
-from snapshots.format.parts import BadPart, Row, read_batches, rows_of
+from snapshots.format.parts import BadPart, Row, pieces_of, read_batches, rows_of
 from snapshots.format.stored import UnusableSnapshot, read_part
 
 if TYPE_CHECKING:
@@ -31,11 +33,11 @@ if TYPE_CHECKING:
 # Remote locations have a high latency but serve several requests at a time.
 _THREADS = 3
 # Bytes of parts that are read before they are needed.
-_BYTES_AHEAD = 8 << 20
+_BYTES_AHEAD = 12 << 20
 # Time limit for reading one part.
 _PART_S = 60.0
-# Decompressed batches, of a few megabytes each.
-_BATCHES_AHEAD = 2
+# Decompressed batches, of up to four megabytes each. With fewer, the writer waits wherever a part is late.
+_BATCHES_AHEAD = 3
 
 # Called with each step (``begun``, ``part``, ``rows``, ``synced``), and the rows and bytes done so far.
 OnStep = Callable[[str, int, int], None]
@@ -72,17 +74,9 @@ def _append_all(store: NewStore, manifest: Manifest, location: Location, on_step
         closing(_contents(manifest, location)) as contents,
         closing(_unpack(contents)) as unpacked,
         closing(_ahead(unpacked)) as ahead,
+        closing(_apply_deltas(_report_parts(ahead, on_step), manifest, location)) as batches,
     ):
-        batches = _report_parts(ahead, on_step)
-        if not manifest.deltas:
-            for batch in batches:
-                store.append(rows_of(batch), batch.num_rows)
-            return manifest.rows, manifest.size
-        held = 0
-        with closing(_apply_deltas(batches, manifest, location)) as changed:
-            for rows in changed:
-                store.append(rows, len(rows))
-                held += len(rows)
+        held = sum(map(store.append, batches))
     if held != manifest.rows:
         raise UnusableSnapshot(f"its files hold {held} rows, but its manifest says {manifest.rows}")
     return held, manifest.size
@@ -101,20 +95,31 @@ def _report_parts(each: Iterator[pa.RecordBatch | Part], on_step: OnStep) -> Ite
 
 def _apply_deltas(
     batches: Iterator[pa.RecordBatch], manifest: Manifest, location: Location
-) -> Generator[Sequence[Row]]:
-    """Yield the rows of the batches with the changes of the deltas."""
+) -> Generator[Iterable[Row]]:
+    """Yield the rows of each batch with the changes of the deltas, and then those that follow."""
+    if not manifest.deltas:
+        yield from map(rows_of, batches)
+        return
     thread = ThreadPoolExecutor(1, "deltas")
 
     def read(id: str, part: Part) -> bytes:
         return _in_time(part, thread.submit(_read, location, id, part))
 
+    def changes() -> Iterator[Change]:
+        try:
+            yield from changes_between(manifest, read)
+        except BadPart as error:
+            raise UnusableSnapshot(f"a delta is damaged: {error}") from error
+
+    def merge(batch: pa.RecordBatch) -> Iterator[Sequence[Row]]:
+        for piece in pieces_of(batch):
+            yield from merger.merge(list(piece))
+
     try:
-        merger = ChangeMerger(changes_between(manifest, read))
+        merger = ChangeMerger(changes())
         for batch in batches:
-            yield from merger.merge(list(rows_of(batch)))
+            yield chain.from_iterable(merge(batch))
         yield from merger.rest()
-    except BadPart as error:
-        raise UnusableSnapshot(f"a delta is damaged: {error}") from error
     finally:
         thread.shutdown(wait=False, cancel_futures=True)  # As for the parts.
 

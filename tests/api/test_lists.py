@@ -484,7 +484,7 @@ class Counted(ListBackend):
         super().__init__()
         with NewStore(folder, 64 << 20) as new:
             pairs = list(found.rows())
-            new.append(pairs, len(pairs))
+            new.append(pairs)
             new.finish(Origin(1, "log", State(0, 0), 0))
         self.store = Store(folder, 64 << 20, block=block)
         while not self.store.count_step():

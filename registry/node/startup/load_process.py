@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, cast
 import orjson
 
 from registry.base.config.settings import Settings
+from registry.base.processes.child_process import keep_freed_memory
 from registry.store.layout import StoreError
 from snapshots.catalogue.open import open_catalogue
 from snapshots.format.manifest import Manifest
@@ -74,8 +75,10 @@ def main() -> None:
     reporter = _Reporter()
     # Arrow imports numpy if it is installed, which takes half of the time and is not needed here.
     sys.modules["numpy"] = cast("Any", None)
+    # Each batch needs as much as the one before.
+    keep_freed_memory(keep=True)
     # Usually needed and slow to import, so start now: the input and the catalogue may take a while as well.
-    threading.Thread(target=import_module, args=("pyarrow",), name="import", daemon=True).start()
+    threading.Thread(target=import_module, args=("pyarrow.compute",), name="import", daemon=True).start()
     length = int.from_bytes(sys.stdin.buffer.read(LENGTH_BYTES), "big")
     if not length:
         os._exit(0)

@@ -22,12 +22,14 @@ from snapshots.format.manifest import PART_BYTES_MAX, Part
 from snapshots.format.parts import (
     BATCH_ROWS,
     KEY_BYTES_MAX,
+    PIECE_ROWS,
     BadPart,
     Row,
     begins_part,
     cut,
     part_of,
     read_batches,
+    rows_of,
     schema_of,
 )  # fmt: skip
 from snapshots.format.writer import OverlappingRuns, WrittenRows, merge_runs
@@ -248,6 +250,28 @@ def test_whatever_headers_say_a_part_is_read_or_refused(flips: list[tuple[int, i
         damaged[at % len(damaged)] = value
     with suppress(BadPart):
         list(read_rows(bytes(damaged)))
+
+
+class CountedSlices:
+    """A batch that counts the pieces that are taken of it."""
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self.batch, self.num_rows, self.slices = batch, batch.num_rows, 0
+
+    def slice(self, begin: int, length: int) -> pa.RecordBatch:
+        self.slices += 1
+        return self.batch.slice(begin, length)
+
+
+def test_rows_become_objects_a_piece_at_a_time() -> None:
+    rows = many_rows()[: 2 * PIECE_ROWS + 1]
+    [batch] = read_batches(part_of(rows)[1])
+    counted = CountedSlices(batch)
+    taken = rows_of(counted)
+    for number, row in enumerate(taken):
+        assert row == rows[number]
+        assert counted.slices == 1 + number // PIECE_ROWS
+    assert counted.slices == 3
 
 
 def test_runs_among_one_another_are_refused() -> None:
