@@ -18,12 +18,14 @@ from .parsing import RequestParser, Stage
 
 _BLOCKS_BYTES_MAX = 4096  # Of all blocks of a connection; one with a bearer token may take most of it.
 _BLOCKS_MAX = 4  # Per connection: a client's headers differ by the length of its bodies.
-# Characters that need no validation in a target.
+# Characters that need no validation in a target. Translated, only a target of nothing else is of digits.
 _PLAIN = b"-._~/?&=%:,+!*'();@$" + (string.ascii_letters + string.digits).encode()
+_PLAIN_AS_DIGITS = bytes(ord("1") if each in _PLAIN else 0 for each in range(256))
 # A request with one of these may be more than its head and a body of known length.
 _UNCACHEABLE = frozenset({b"transfer-encoding", b"expect", b"upgrade"})
 _GET, _POST, _END = b"GET /", b"POST /", b" HTTP/1.1\r\n"
 _HEAD_END = b"\r\n\r\n"
+_IDLE = Stage.IDLE  # Read with every request, and looking up a member of an enumeration takes longer.
 _new = tuple.__new__
 # Parsed at once: about a hundred of the smallest requests. Also the part of a body received before admission.
 _SLICE_BYTES = 8 * 1024
@@ -34,6 +36,8 @@ _AHEAD_BYTES = 1024
 class _Block(NamedTuple):
     """A parsed header block."""
 
+    text: bytes  # from the end of the target to the body
+    size: int  # with the body
     headers: Headers
     body_length: int
 
@@ -44,56 +48,54 @@ class HeaderCache:
     __slots__ = ("_bytes", "_known")
 
     def __init__(self) -> None:
-        self._known: dict[bytes, _Block] = {}
+        self._known: list[_Block] = []  # the newest first
         self._bytes = 0
 
     def read(self, data: bytes) -> Request | None:
         """Return the request in ``data`` if it is exactly one, with a known header block."""
-        line_end = data.find(_END)
-        block = line_end + len(_END)
-        if data.startswith(_GET):
-            # Such a request has no body, so all that follows the first line is the block.
-            method, target, end = b"GET", data[len(_GET) - 1 : line_end], len(data)
-        elif data.startswith(_POST):
-            method, target = b"POST", data[len(_POST) - 1 : line_end]
-            end = data.find(_HEAD_END, block - 2) + len(_HEAD_END)
-        else:
-            return None
-        known = self._known.get(data[block:end]) if end - block <= _BLOCKS_BYTES_MAX else None
-        if known is None or line_end < 0 or len(data) != end + known.body_length:
-            return None
-        if len(target) > SHARED_TARGET_BYTES_MAX or target.translate(None, _PLAIN):
-            return None
-        # The named tuple's own constructor takes three times as long.
-        return _new(Request, (method, target, known.headers, data[end:], "1.1", True))
+        for text, size, headers, body_length in self._known:
+            end = len(data) - size  # Where the target ends, if this is the block.
+            # Compared where it has to be: hashing a block with a token takes four times as long.
+            if end <= 0 or not data.startswith(text, end):
+                continue
+            if data.startswith(_GET):
+                method, target = b"GET", data[len(_GET) - 1 : end]
+            elif data.startswith(_POST):
+                method, target = b"POST", data[len(_POST) - 1 : end]
+            else:
+                return None
+            if len(target) > SHARED_TARGET_BYTES_MAX or not target.translate(_PLAIN_AS_DIGITS).isdigit():
+                return None
+            body = data[-body_length:] if body_length else b""
+            # The named tuple's own constructor takes three times as long.
+            return _new(Request, (method, target, headers, body, "1.1", True))
+        return None
 
     def remember(self, data: bytes, request: Request) -> None:
         """Cache the headers of ``request``, which the parser read from all of ``data``, if they are plain."""
         method, target, headers, body, version, keep_alive = request
-        line = b"%b %b%b" % (method, target, _END)
-        block = data[len(line) : len(data) - len(body)]
+        line = b"%b %b" % (method, target)
+        text = data[len(line) : len(data) - len(body)]
         if method not in (b"GET", b"POST") or version != "1.1" or not keep_alive:
             return
-        if len(block) > _BLOCKS_BYTES_MAX or not data.startswith(line):
+        if len(text) > _BLOCKS_BYTES_MAX or not (data.startswith(line) and text.startswith(_END)):
             return
-        if block.find(_HEAD_END) != len(block) - len(_HEAD_END) or not data.endswith(body):
+        if text.find(_HEAD_END) != len(text) - len(_HEAD_END) or not data.endswith(body):
             return
         lengths = [value for name, value in headers if name == b"content-length"]
         if lengths not in ([], [b"%d" % len(body)]) or not (lengths or not body):
             return
         if _UNCACHEABLE.isdisjoint([name for name, _ in headers]):
-            self._add(block, _Block(headers, len(body)))
+            self._add(_Block(text, len(text) + len(body), headers, len(body)))
 
-    def _add(self, block: bytes, parsed: _Block) -> None:
+    def _add(self, block: _Block) -> None:
         known = self._known
-        if block in known:
+        if any(each.text == block.text for each in known):
             return
-        while len(known) >= _BLOCKS_MAX or self._bytes + len(block) > _BLOCKS_BYTES_MAX:
-            oldest = next(iter(known))
-            del known[oldest]
-            self._bytes -= len(oldest)
-        known[block] = parsed
-        self._bytes += len(block)
+        while len(known) >= _BLOCKS_MAX or self._bytes + len(block.text) > _BLOCKS_BYTES_MAX:
+            self._bytes -= len(known.pop().text)
+        known.insert(0, block)
+        self._bytes += len(block.text)
 
 
 class RequestReader:
@@ -129,7 +131,7 @@ class RequestReader:
 
     def read_whole(self, data: bytes) -> Request | None:
         """Return the request in received data if it is exactly one, with known headers, and none waits."""
-        if self.closed or self.requests or self._rest is not None or self.parser.stage is not Stage.IDLE:
+        if self.closed or self.requests or self._rest is not None or self.parser.stage is not _IDLE:
             return None
         return self._header_cache.read(data)  # type: ignore[no-any-return]
 
