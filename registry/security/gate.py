@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Hashable
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
@@ -159,8 +161,19 @@ class Admission(NamedTuple):
         return KIND_OF_METHOD.get(self.method, "")
 
 
+@dataclass(frozen=True, slots=True)  # Read with every request: the attributes of a named tuple take longer.
+class Pass:
+    """An admission that need not be looked up for each request of a client; see :meth:`PassGate.holds`."""
+
+    admission: Admission
+    until: float = math.inf  # in seconds of ``time.monotonic``
+    edition: object = None  # of the users, keys and rules behind it
+
+
 EVERYONE: Final = Admission(ANONYMOUS, FULL_ACCESS)
 STRANGER: Final = Admission(ANONYMOUS, NO_ACCESS)
+OPEN_PASS: Final = Pass(EVERYONE)
+NO_PASS: Final = Pass(STRANGER, -math.inf)
 
 
 # In ``Credentials.authorization``, in front of the token of a console's session, which came in a cookie.
@@ -209,8 +222,8 @@ class Gate(Protocol):
     def cached_admission(self, credentials: Credentials) -> Admission | None:
         """Return the admission of credentials that were verified a short time ago.
 
-        ``None`` if they have to be verified. Called for every request, also on the fast path, so it never
-        waits and reads at most a few dictionaries. Changed users or rules apply at the next call.
+        ``None`` if they have to be verified. Called for every request of the application, so it never waits
+        and reads at most a few dictionaries. Changed users or rules apply at the next call.
         """
         ...
 
@@ -224,7 +237,23 @@ class Gate(Protocol):
         ...
 
 
-class WatchedGate(Gate, Protocol):
+class PassGate(Protocol):
+    """A gate for many requests with the same credentials."""
+
+    def find_pass(self, credentials: Credentials) -> Pass | None:
+        """Return a pass where :meth:`Gate.cached_admission` returns an admission."""
+        ...
+
+    def holds(self, found: Pass) -> bool:
+        """Return true if :meth:`find_pass` need not be called again, since it would admit as before.
+
+        Called for every request, so it never waits and reads no dictionary. Changed users or rules apply at
+        the next call.
+        """
+        ...
+
+
+class WatchedGate(Gate, PassGate, Protocol):
     """A gate whose users, keys and rules come from files that may change."""
 
     async def watch(self) -> None:
@@ -245,6 +274,12 @@ class _OpenGate:
 
     async def admit(self, credentials: Credentials) -> Admission:
         return EVERYONE
+
+    def find_pass(self, credentials: Credentials) -> Pass | None:
+        return OPEN_PASS
+
+    def holds(self, found: Pass) -> bool:
+        return True
 
     async def watch(self) -> None:
         """Return at once: there is nothing to watch."""

@@ -22,6 +22,7 @@ from registry.security.gate import (
     Admission,
     Credentials,
     NoCredentials,
+    Pass,
     Refused,
     SessionTime,
     SignedIn,
@@ -111,6 +112,8 @@ class AuthenticationGate:
         self._last = self._last_tag = b""
         # Of users and keys, and of the rules.
         self._revision = self._rules_revision = 0
+        # A new one whenever an admission ends or changes before its time.
+        self._edition = object()
         self._known: Recent[_Remembered] = Recent(UNUSED_S, REMEMBERED_MAX)
         self._wrong: Recent[bool] = Recent(UNUSED_S, REMEMBERED_MAX)
         # Passwords that were right once: no guesses, also when they are verified again because files changed.
@@ -120,15 +123,33 @@ class AuthenticationGate:
     def forget(self) -> None:
         """Forget all verified credentials, because users or keys have changed."""
         self._revision += 1
+        self._edition = object()
         self._known.clear()
         self._wrong.clear()
 
     def rules_changed(self) -> None:
         """Find the access of each principal again; verified credentials stay verified."""
         self._rules_revision += 1
+        self._edition = object()
 
     def cached_admission(self, credentials: Credentials) -> Admission | None:
         """Return the admission of credentials that were verified a short time ago."""
+        found = self._recall(credentials)
+        return None if found is None else found.admission
+
+    def find_pass(self, credentials: Credentials) -> Pass | None:
+        """Return a pass for credentials that were verified a short time ago."""
+        found = self._recall(credentials)
+        if found is None:
+            return None
+        # It ends in time for the credentials to be looked up again while they are remembered.
+        return Pass(found.admission, min(found.until, self._known.turns_at), self._edition)
+
+    def holds(self, found: Pass) -> bool:
+        """Return true if :meth:`find_pass` would admit as before."""
+        return found.edition is self._edition and time.monotonic() < found.until
+
+    def _recall(self, credentials: Credentials) -> _Remembered | None:
         last = credentials.authorization is self._last and self._last != b""
         key, now = self._last_tag if last else self._name(credentials), time.monotonic()
         found = self._known.get(key, now)
@@ -138,8 +159,9 @@ class AuthenticationGate:
             self._known.drop(key)
             return None
         if found.rules != self._rules_revision:
-            return self._remember(key, found.admission.principal, found.admission.method, found.until)
-        return found.admission
+            self._remember(key, found.admission.principal, found.admission.method, found.until)
+            found = self._known.get(key, now)
+        return found
 
     async def admit(self, credentials: Credentials) -> Admission:
         """Verify credentials. Raises :class:`Refused` (401, 429), or 503 if they cannot be verified now."""
@@ -303,6 +325,7 @@ class AuthenticationGate:
         if session is not None:
             assert self._sessions is not None
             self._sessions.end(session)
+            self._edition = object()
             self._known.drop(self._tag(credentials.authorization))
 
     def time_of(self, credentials: Credentials) -> SessionTime | None:

@@ -40,11 +40,12 @@ class Recent(Generic[V]):
         """Forget everything."""
         self._new: dict[bytes | str, V] = {}
         self._old: dict[bytes | str, V] = {}
-        self._turns_at = self._clock() + self._seconds
+        # Values that were got since the last turn need not be got before this one to stay.
+        self.turns_at = self._clock() + self._seconds
 
     def get(self, key: bytes | str, now: float | None = None) -> V | None:
         """Return the value of ``key``; ``now``: the clock, if the caller has read it."""
-        if (self._clock() if now is None else now) >= self._turns_at:
+        if (self._clock() if now is None else now) >= self.turns_at:
             self._turn()
         found = self._new.get(key)
         if found is None:
@@ -67,9 +68,9 @@ class Recent(Generic[V]):
     def _turn(self) -> None:
         now = self._clock()
         # After two periods without use, nothing is kept.
-        self._old = {} if now >= self._turns_at + self._seconds else self._new
+        self._old = {} if now >= self.turns_at + self._seconds else self._new
         self._new = {}
-        self._turns_at = now + self._seconds
+        self.turns_at = now + self._seconds
 
 
 # Of all processes of a host together.

@@ -5,21 +5,35 @@ from __future__ import annotations
 import asyncio
 import base64
 import threading
+import time
 from collections.abc import Coroutine
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from registry.domain.errors import RegistryError
 from registry.domain.principal import Principal
-from registry.security.authentication.gate import AuthenticationGate
+from registry.security.authentication.gate import UNUSED_S, AuthenticationGate
+from registry.security.authentication.sessions import Sessions
 from registry.security.authentication.signing_keys import KeyUrl
 from registry.security.authentication.tokens import Claims, TokenVerifier
 from registry.security.authentication.users import User, Users
 from registry.security.authentication.verification import AT_ONCE_MAX, FREE_FAILURES, PENDING_MAX
 from registry.security.authorization.rules import RuleAccess
 from registry.security.authorization.rules_file import parse
-from registry.security.gate import FULL_ACCESS, Access, Admission, Credentials, Permission, Refused
+from registry.security.gate import (
+    FULL_ACCESS,
+    NO_PASS,
+    OPEN_PASS,
+    SESSION,
+    Access,
+    Admission,
+    Credentials,
+    Permission,
+    Refused,
+)
 from tests.support.running import until_async
 from tests.support.token_issuer import AUDIENCE, Issuer, IssuerKey, claims, signed
 
@@ -147,6 +161,50 @@ def test_changed_rules_apply_to_known_credentials_at_once_without_verifying_them
             rules.access = FULL_ACCESS
             gate.rules_changed()
         assert users.password.compared == 1
+        gate.close()
+
+    run(main())
+
+
+def test_a_pass_holds_until_users_or_rules_change() -> None:
+    async def main() -> None:
+        gate = AuthenticationGate(Rules(), users=UserFile(), certificates=True)
+        assert gate.find_pass(RIGHT) is None
+        assert not gate.holds(NO_PASS)
+        assert not gate.holds(OPEN_PASS)
+        for credentials in (RIGHT, Credentials(b"", "CN=bob", HERE)):
+            admission = await gate.admit(credentials)
+            found = gate.find_pass(credentials)
+            assert found is not None
+            assert found.admission is admission
+            assert gate.holds(found)
+            gate.rules_changed()
+            assert not gate.holds(found)
+            found = gate.find_pass(credentials)
+            assert found is not None
+            assert found.admission == admission
+            assert gate.holds(found)
+            gate.forget()
+            assert not gate.holds(found)
+            assert gate.find_pass(credentials) is None
+        gate.close()
+
+    run(main())
+
+
+def test_passes_end_with_a_session(tmp_path: Path) -> None:
+    async def main() -> None:
+        sessions = Sessions([b"k" * 32], tmp_path / "ended", 900)
+        gate = AuthenticationGate(Rules(), users=UserFile(), sessions=sessions)
+        signed_in = gate.begin(RIGHT, await gate.admit(RIGHT))
+        credentials = Credentials(SESSION + signed_in.token, "", HERE)
+        await gate.admit(credentials)
+        assert (found := gate.find_pass(RIGHT)) is not None
+        gate.end(credentials)
+        assert not gate.holds(found)
+        assert gate.find_pass(credentials) is None
+        assert (found := gate.find_pass(RIGHT)) is not None
+        assert gate.holds(found)
         gate.close()
 
     run(main())
@@ -385,6 +443,14 @@ def test_a_token_is_known_until_it_expires() -> None:
         lasting, short = bearer(issuer.token()), bearer(issuer.token(exp=claims("")["iat"] + 3))
         for credentials in (lasting, short):
             assert (await gate.admit(credentials)).principal == Principal("alice")
+        passes = [gate.find_pass(credentials) for credentials in (lasting, short)]
+        now = time.monotonic()
+        # A pass ends in time for its use to be noticed, or earlier, with its token.
+        for found, most_s in zip(passes, (UNUSED_S, 3), strict=True):
+            if found is None:  # On a slow machine, the token has expired.
+                continue
+            assert found.until <= now + most_s
+            assert not gate.holds(replace(found, until=now))
         assert gate.cached_admission(lasting) is not None
         await until_async(lambda: gate.cached_admission(short) is None, "the token to expire")
         error = await refused(gate, short)
