@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import orjson
-from xxhash import xxh3_64_intdigest
+from xxhash import xxh3_64_hexdigest
 
 from registry.domain import errors as e
 from registry.domain.errors import SCHEMA_ID_NOT_FOUND, UNPROCESSABLE
@@ -111,7 +111,7 @@ def list_ids_of_guid(call: Call, view: View) -> Listing[tuple[str, int]]:
 
 def etag(body: bytes) -> bytes:
     """Return the entity tag of a body; weak, because the compressed body has the same one."""
-    return b'W/"%016x"' % xxh3_64_intdigest(body)
+    return b'W/"%b"' % xxh3_64_hexdigest(body).encode()
 
 
 def _lasting(call: Call, body: bytes) -> Answer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from registry.api.backend import A, NodeQuery, NodeStatus, R
 from registry.api.node_queries import EVENTS, PAST, STATUS, EventsFrom, OwnersAt
@@ -18,7 +18,7 @@ from registry.feed.contract import Page
 from registry.ipc.messages import State
 from registry.store.layout import StoreError, StoreMissing
 from registry.store.reader import StoreReader
-from registry.store.views import AppliedView, client_view
+from registry.store.views import AppliedView, StoreView, client_view
 
 from .node_client import NodeClient
 
@@ -88,6 +88,10 @@ class ReadBarrier:
                 on_reply(fresh)
 
 
+def _reopening() -> RegistryError:
+    return UNAVAILABLE("The store is being reopened; try again soon")
+
+
 _NO_NODE = "the node does not answer; if it has just started, its log lines say what it is waiting for"
 
 
@@ -144,29 +148,47 @@ class ReaderBackend:
         try:
             view = self._store.view()
         except StoreMissing as error:
-            raise UNAVAILABLE("The store is being reopened; try again soon") from error
+            raise _reopening() from error
+        return self._view_for_clients(view)
+
+    def undoubted_view(self) -> AppliedView:
+        """Return the committed rows; raise 503 also if the log has turned out to be another one."""
+        view = self.view()
+        if self.mismatch is not None:
+            self._refuse_doubt(view, self.mismatch)
+        return view
+
+    def newer_view(self, moment: int | None) -> AppliedView | None:
+        """Return an undoubted view, or ``None`` if the rows are still those of ``moment``.
+
+        That is the moment of such a view before, whose rows clients may see as they are.
+        """
+        if not self._serving:
+            raise NOT_STARTED()
+        if self._reported is not None or self.mismatch is not None:
+            moment = None
+        try:
+            view = self._store.view_unless(moment)
+        except StoreMissing as error:
+            raise _reopening() from error
+        if view is None:
+            return None
+        shown = self._view_for_clients(view)
+        if self.mismatch is not None:
+            self._refuse_doubt(shown, self.mismatch)
+        return shown
+
+    def _view_for_clients(self, view: StoreView) -> AppliedView:
+        """Return a view as clients may see it; raise 503, and end it, if nothing of it may be served."""
         self._applied, mismatch = view.standing()
         self.mismatch = mismatch = mismatch or self._reported
         if mismatch is None and self._cipher is None:
             return view
         return client_view(view, mismatch, self._cipher)
 
-    def undoubted_view(self) -> AppliedView:
-        """Return the committed rows; raise 503 also if the log has turned out to be another one."""
-        view = self.view()
-        if self.mismatch is not None:
-            view.__exit__(None, None, None)
-            raise NOT_OF_THE_LOG(self.mismatch.reason)
-        return view
-
-    def moment(self) -> int | None:
-        """Return a number of the rows, see :meth:`StoreReader.moment`.
-
-        ``None`` if clients may not see the rows as they are: not yet, in doubt, or with encrypted metadata.
-        """
-        if self._serving and self.mismatch is None and self._reported is None and self._cipher is None:
-            return self._store.moment()
-        return None
+    def _refuse_doubt(self, view: AppliedView, mismatch: Mismatch) -> NoReturn:
+        view.__exit__(None, None, None)
+        raise NOT_OF_THE_LOG(mismatch.reason)
 
     async def submit(self, command: Submitted, origin: Origin = NO_ORIGIN) -> Outcome:
         """Have the primary decide; the rows show the effect afterwards, because the node shares its store."""

@@ -210,7 +210,8 @@ def _why_not_read(folder: Path, version: str) -> str:
 def open_rows(folder: Path) -> StoreView:
     """Return a view of an environment that no process writes to, and that was examined."""
     env = read_only(folder, layout.TABLES)
-    return StoreView(env, env.open_db(layout.ROWS, create=False), env.open_db(layout.META, create=False))
+    rows, meta = env.open_db(layout.ROWS, create=False), env.open_db(layout.META, create=False)
+    return StoreView(env.begin(rows), rows, meta)
 
 
 def read_meta(folder: Path) -> dict[bytes, bytes]:

@@ -237,7 +237,7 @@ class Store:
     def view(self) -> StoreView:
         """Return a view of the committed rows, for a ``with`` block."""
         with self._opening:
-            return StoreView(self._env, self._rows, self._meta, history=self._history)
+            return StoreView(self._env.begin(self._rows), self._rows, self._meta, self._history)
 
     def commit(
         self,

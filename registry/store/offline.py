@@ -91,7 +91,7 @@ class OfflineStore:
             yield OverlayView(view, self._added) if self._added else view
 
     def _view(self) -> StoreView:
-        return StoreView(self._env, self._rows, self._meta)
+        return StoreView(self._env.begin(self._rows), self._rows, self._meta)
 
     def close(self) -> None:
         """Release the store, so that a node can open it."""

@@ -86,34 +86,37 @@ class StoreReader:
         Raises :class:`StoreMissing` if there is no store yet, or while older views keep a store that has
         outgrown its map from being opened again.
         """
-        opened = self._opened
+        txn, opened, memo = self._begin()
+        return StoreView(txn, self._rows, self._meta, self._history, opened << 48 | txn.id(), memo)
+
+    def view_unless(self, moment: int | None) -> StoreView | None:
+        """Return a view, or ``None`` if the rows are still those of ``moment``, which costs a tenth of it.
+
+        Raises as :meth:`view`.
+        """
+        txn, opened, memo = self._begin()
+        found = opened << 48 | txn.id()
+        if found == moment:
+            txn.abort()
+            return None
+        return StoreView(txn, self._rows, self._meta, self._history, found, memo)
+
+    def _begin(self) -> tuple[lmdb.Transaction[bytes], int, Memo]:
+        """Return a read transaction, with the number of the store's opening and the memo of its views."""
+        opened, memo = self._opened, self._memo
         if self._env is not None:
             try:
-                return StoreView(self._env, self._rows, self._meta, self._memo, self._history)
+                return self._env.begin(self._rows), opened, memo
             except lmdb.MapResizedError:
                 # The exception's frames hold the environment, which must be closed before it is opened again.
                 pass
             self._drop(opened)
         if self._outgrown:
             self.refresh()
+        opened, memo = self._opened, self._memo
         if self._env is None:
             raise StoreMissing(f"there is no store in {self._path} yet")
-        return StoreView(self._env, self._rows, self._meta, self._memo, self._history)
-
-    def moment(self) -> int | None:
-        """Return a number of the committed rows that changes with every commit; ``None`` without a store.
-
-        Costs a tenth of a view.
-        """
-        if self._env is None:
-            return None
-        try:
-            txn = self._env.begin(self._rows)
-        except lmdb.MapResizedError:
-            return None
-        committed: int = txn.id()
-        txn.abort()
-        return self._opened << 48 | committed
+        return self._env.begin(self._rows), opened, memo
 
     def _drop(self, opened: int) -> None:
         """Release an environment that has outgrown its map, unless another thread has done so."""

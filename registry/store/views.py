@@ -97,13 +97,17 @@ class Standing(NamedTuple):
     mismatch: Mismatch | None = None
 
 
-# One entry: a transaction's id and the standing in it. Saves most reads of the meta table.
+# One entry: a moment and the standing at it. Saves most reads of the meta table.
 Memo = list[tuple[int, Standing]]
 NO_MEMO = (-1, Standing())
+_GONE: Any = None  # what a view had while it lasted
 
 
 class AppliedView(View, AbstractContextManager["AppliedView"], Protocol):
     """A store's rows at one applied offset, for a ``with`` block."""
+
+    # A number that no other commit has, in this process; ``None`` if the rows are not shown as they are.
+    moment: int | None
 
     def applied(self) -> int:
         """Return the applied offset of the rows in this view."""
@@ -118,19 +122,27 @@ class StoreView:
 
     __slots__ = (
         *("_blocks", "_counted", "_cursor", "_history", "_memo", "_meta", "_rows", "_standing", "_txn"),
-        "get",
+        *("get", "moment"),
     )
 
     get: Callable[[bytes], bytes | None]
 
     def __init__(
-        self, env: lmdb.Environment, rows: Any, meta: Any, memo: Memo | None = None, history: Any = None
+        self,
+        txn: lmdb.Transaction[bytes],
+        rows: Any,
+        meta: Any,
+        history: Any = None,
+        moment: int | None = None,
+        memo: Memo | None = None,
     ) -> None:
-        self._txn: lmdb.Transaction[bytes] = env.begin(rows)
+        """``txn``: a read transaction on the table ``rows``. ``memo``: of views with a ``moment``."""
+        self._txn = txn
         self._rows = rows
         self._meta = meta
-        self._memo = memo
         self._history = history
+        self.moment = moment
+        self._memo = memo
         self._cursor: lmdb.Cursor[bytes] | None = None
         self._blocks: lmdb.Cursor[bytes] | None = None
         self._counted: bool | None = None
@@ -146,7 +158,7 @@ class StoreView:
     ) -> None:
         self._txn.abort()
         # A variable that still holds the view must not keep the environment open.
-        del self._txn, self._cursor, self._blocks, self.get
+        self._txn = self._cursor = self._blocks = self.get = _GONE
 
     def state(self) -> State:
         """Return the applied offset and digest of the rows in this view."""
@@ -162,14 +174,14 @@ class StoreView:
 
     def standing(self) -> Standing:
         """Return the relation of the rows in this view to their log."""
-        memo, moment = self._memo, self._txn.id()
+        memo, moment = self._memo, self.moment
         if memo is not None and memo[0][0] == moment:
             self._standing = standing = memo[0][1]
             return standing
         applied = applied_of(self._txn.get(META_STATE, db=self._meta) or b"")
         mismatch = Mismatch.unpack(self._txn.get(META_MISMATCH, db=self._meta))
         self._standing = standing = Standing(applied, mismatch)
-        if memo is not None:
+        if memo is not None and moment is not None:
             memo[0] = (moment, standing)
         return standing
 
@@ -195,12 +207,14 @@ class StoreView:
         """Return the first row whose key is ``key`` or greater."""
         cursor = self._cursor
         if cursor is None:
-            cursor = self._open_cursor()
+            cursor = self._cursor = self._txn.cursor()
         return cursor.item() if cursor.set_range(key) else None
 
     def seek_back(self, key: bytes) -> tuple[bytes, bytes] | None:
         """Return the last row whose key is less than ``key``."""
-        cursor = self._cursor or self._open_cursor()
+        cursor = self._cursor
+        if cursor is None:
+            cursor = self._cursor = self._txn.cursor()
         found = cursor.prev() if cursor.set_range(key) else cursor.last()
         return cursor.item() if found else None
 
@@ -216,16 +230,13 @@ class StoreView:
         with self._txn.cursor(self._rows) as cursor:
             yield from cursor.iternext(keys=True, values=False) if cursor.set_range(start) else ()
 
-    def _open_cursor(self) -> lmdb.Cursor[bytes]:
-        self._cursor = self._txn.cursor(self._rows)
-        return self._cursor
-
 
 class _Over:
     """The part of a view over another one that ends with that one's ``with`` block."""
 
     __slots__ = ()
     _view: AppliedView
+    moment: int | None = None
 
     def __enter__(self) -> Self:
         return self

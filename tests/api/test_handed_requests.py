@@ -14,6 +14,7 @@ import pytest
 from registry.api.backend import ApiSettings
 from registry.api.browsers import Cors, ResponseHeaders
 from registry.audit.log import RequestEntry
+from registry.base.observe.metrics import Headers
 from registry.domain.parsing.schema_queries import Source
 from registry.http1.messages import Answer, Client, Request
 from registry.reader.fast_path.dispatch import FastPaths
@@ -85,7 +86,8 @@ def fast_paths(api: Api, settings: ApiSettings, *, registered: bool = False) -> 
 def handed(
     api: Api, fast: FastPaths, target: str, body: bytes, headers: list[tuple[bytes, bytes]]
 ) -> tuple[int, dict[str, str], bytes] | None:
-    running = fast(Request(b"POST", target.encode(), headers, body, "1.1", True), Client("127.0.0.1", 1))
+    request = Request(b"POST", target.encode(), Headers(headers), body, "1.1", True)
+    running = fast(request, Client("127.0.0.1", 1))
     if running is None:
         return None
     assert asyncio.iscoroutine(running)
@@ -159,7 +161,7 @@ def test_a_schema_that_the_fast_path_has_parsed_is_not_parsed_again(case: Handed
         api.backend.rows.applied = lambda: 0
         fast = fast_paths(api, ApiSettings(), registered=True)
         body = orjson.dumps({"schema": case.schema})
-        running = fast(Request(b"POST", case.path, [], body, "1.1", True), Client())
+        running = fast(Request(b"POST", case.path, Headers(), body, "1.1", True), Client())
         assert asyncio.iscoroutine(running)
         parser = api.app.parser  # type: ignore[attr-defined]
         assert parser.cached_schema(Source("AVRO", case.schema)) is not None

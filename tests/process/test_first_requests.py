@@ -116,15 +116,19 @@ def test_a_reader_serves_no_rows_before_it_is_known_whose_they_are(tmp_path: Pat
         for state in (State(False), State(False, opening=True)):
             backend.on_state(state)
             assert not answers(backend)
-            assert backend.moment() is None
+            with pytest.raises(RegistryError):
+                backend.newer_view(None)
         backend.on_state(State(False, opening=True, examined=True))
         assert answers(backend)
-        assert backend.moment() is not None
+        with backend.undoubted_view() as view:
+            moment = view.moment
+        assert backend.newer_view(moment) is None
         # A finding that could not be written into the store counts too, and only another one ends it.
         for state in (State(True, mismatch=found), State(False, opening=True)):
             backend.on_state(state)
             # Answers that a reader has at hand are in doubt from this moment on.
-            assert backend.moment() is None
+            with pytest.raises(RegistryError, match="the topic was made anew"):
+                backend.newer_view(moment)
             assert answers(backend)
             assert backend.mismatch == found
             with pytest.raises(RegistryError, match="the topic was made anew"):
@@ -134,7 +138,7 @@ def test_a_reader_serves_no_rows_before_it_is_known_whose_they_are(tmp_path: Pat
         backend.on_state(State(True))
         with backend.undoubted_view() as view:
             assert view.applied() == 0
-        assert backend.moment() is not None
+        assert backend.newer_view(moment) is None
 
     asyncio.run(try_it())
 

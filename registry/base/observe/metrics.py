@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import chain
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -152,11 +152,16 @@ class Sample(NamedTuple):
 
 
 class Headers(list[tuple[bytes, bytes]]):
-    """Headers in order, names in lower case; requests of a connection that have the same ones share them."""
+    """Headers in order, names in lower case; requests of a connection that have the same ones share them.
 
-    __slots__ = ("targets",)
-    # Where targets of requests with these headers are put; missing until a :class:`TargetCounts` sets it.
+    So what is found out about them is found out once. Each attribute is missing until it is set.
+    """
+
+    __slots__ = ("preferences", "targets")
+    # Where targets of requests with these headers are put, set by a :class:`TargetCounts`.
     targets: list[bytes]
+    # What the fast path has read in them.
+    preferences: Any
 
 
 class RequestHead(Protocol):

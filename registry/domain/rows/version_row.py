@@ -61,7 +61,7 @@ def md5_of(value: bytes) -> bytes:
 
 def is_deleted(value: bytes) -> bool:
     """Return true if readers see the version row as soft-deleted, without unpacking the rest."""
-    return bool(value[_FLAGS] & DELETED)
+    return value[_FLAGS] & DELETED != 0
 
 
 def type_of(value: bytes) -> bytes:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from registry.api.answers import VARY, with_standard
@@ -23,6 +22,7 @@ from registry.api.request_target import Target, cache_by_bytes, parse
 from registry.api.resource import Resource
 from registry.api.row_handlers import STALE
 from registry.api.schemas import etag
+from registry.base.observe.metrics import Headers
 from registry.domain.errors import RegistryError
 from registry.domain.model import Subject
 from registry.http1.messages import Answer, Answered, Client, Found, Later, Request, Running, lines
@@ -32,16 +32,15 @@ from registry.security.gate import (
     FULL_ACCESS,
     OPEN_GATE,
     Credentials,
-    Gate,
+    PassGate,
     Permission,
 )
 from registry.store.views import AppliedView
 
 from .preferences import GZIP_BYTES_MIN, AnswerHeaders, Preferences, RequestHeaders
-from .reads import RecentSchemas, Schema, is_latest, latest_version, schema_by_id
+from .reads import BY_ID, RecentSchemas, Schema, is_latest, latest_version, schema_by_id
 from .registered import PLAIN_POSTS, Bodies, Keys, PlainPost, Query, keys_of, registered_schema
 
-BY_ID = b"/schemas/ids/"
 SUBJECTS = b"/subjects/"
 # Where POSTs have schemas.
 _WITH_SCHEMAS = (SUBJECTS, b"/compatibility/subjects/")
@@ -80,12 +79,12 @@ class FastPaths:
 
     def __init__(
         self,
-        view: Callable[[], AbstractContextManager[AppliedView]],
+        view: Callable[[], AppliedView],
         app: Gateway,
         *,
         seen: Callable[[], int],
         cache_max_age_s: int,
-        moment: Callable[[], int | None] = lambda: None,
+        newer: Callable[[int | None], AppliedView | None] | None = None,
         barrier: ReadBarrier | None = None,
         local_reads: bool = False,
         guard: PageGuard | None = None,
@@ -93,13 +92,13 @@ class FastPaths:
         extra: ResponseHeaders | None = None,
         cors: Cors | None = None,
         proxies: TrustedProxies | None = None,
-        gate: Gate = OPEN_GATE,
+        gate: PassGate = OPEN_GATE,
     ) -> None:
         """``view`` returns the rows at one moment, or raises 503, for instance if the log may not be theirs.
 
         ``app`` answers what is not plain; ``seen`` returns the applied offset of the newest rows that were
-        read. ``moment`` returns a number of the rows that changes whenever they do, or ``None`` if nothing
-        may be cached. ``barrier``: only in a cluster. ``guard``: refused requests are left to the
+        read. ``newer`` returns a view, or ``None`` if its rows are still those of the moment of an earlier
+        one. ``barrier``: only in a cluster. ``guard``: refused requests are left to the
         application.
 
         ``registered``: answer POSTs of registered schemas. ``extra``, ``cors``: headers of every answer of
@@ -107,7 +106,7 @@ class FastPaths:
         does not know are left to the application.
         """
         self._view = view
-        self._moment = moment
+        self._newer = newer or (lambda _: view())
         self._recent = RecentSchemas()
         self._app = app
         self._seen = seen
@@ -129,62 +128,69 @@ class FastPaths:
         """Answer a request if it is a plain one."""
         if not self._extra.constant:
             return None
-        target = request.target
-        if request.method == b"GET":
+        # Unpacking a named tuple takes less time than two of its attributes.
+        method, target, headers, _, _, _ = request
+        if method == b"GET":
             if target.startswith(BY_ID):
-                return self._by_id(request, client)
+                return self._by_id(target, headers, client)
             if target.startswith(SUBJECTS) and is_latest(target):
-                return self._of_latest(request, client)
-        elif request.method == b"POST" and target.startswith(_WITH_SCHEMAS):
+                return self._of_latest(target, headers, client)
+        elif method == b"POST" and target.startswith(_WITH_SCHEMAS):
             return self._post(request, client)
         return None
 
-    def _by_id(self, request: Request, client: Client) -> Answer | None:
-        preferences = self._headers.preferences(request, client)
-        # The row of an id may be another subject's than those that may be read.
+    def _by_id(self, target: bytes, sent: Headers, client: Client) -> Answer | None:
+        preferences = self._headers.preferences(sent, client)
         if preferences is None:
             return None
+        # The row of an id may be another subject's than those that may be read.
         if preferences.access is not FULL_ACCESS and not preferences.access.everywhere(Permission.READ):
             return None
-        moment = self._moment()
-        found = self._recent.get(moment, request.target) or self._find(moment, request.target)
+        found = self._find(target)
         if found is None or (preferences.gzip and len(found[1]) >= GZIP_BYTES_MIN):
             return None
         known, body = found
         request_id = preferences.request_id or self._answers.next_id()
-        head = self._answers.head(preferences.media_type, lasting=True)
+        head = self._answers.lasting_heads[preferences.media_type]
         headers = b"%s%sx-request-id: %s\r\n" % (head, known, request_id)
         # The named tuple's own constructor takes three times as long.
         principal, kind = preferences.principal, preferences.kind
         return _new(Answer, (200, headers, body, "/schemas/ids/{id}", request_id, principal, kind))
 
-    def _find(self, moment: int | None, target: bytes) -> Schema | None:
-        path, _, query = target.partition(b"?")
+    def _find(self, target: bytes) -> Schema | None:
+        recent = self._recent
+        known = recent.found.get(target)
         try:
-            with self._view() as view:
-                body, applied = schema_by_id(view, path, query), view.applied()
+            view = self._newer(None if known is None else recent.moment)
         except RegistryError:
             return None
+        if view is None:
+            return known
+        path, _, query = target.partition(b"?")
+        try:
+            body, applied = schema_by_id(view, path, query), view.applied()
+        except RegistryError:
+            return None
+        finally:  # A ``with`` block costs more.
+            view.__exit__(None, None, None)
         if body is None:
             return None
         found = b"etag: %s\r\nx-registry-offset: %d\r\n" % (etag(body), applied), body
-        # If the moment is still the same, it was that of the view too.
-        if moment is not None and self._recent.wants_next() and moment == self._moment():
-            self._recent.add(target, found)
+        recent.offer(view.moment, target, found)
         return found
 
-    def _of_latest(self, request: Request, client: Client) -> Answer | Later | None:
-        preferences = self._headers.preferences(request, client)
+    def _of_latest(self, target: bytes, sent: Headers, client: Client) -> Answer | Later | None:
+        preferences = self._headers.preferences(sent, client)
         if preferences is None:
             return None
         if self._barrier is None or self._local_reads:
-            return self._latest(request, preferences, fresh=True)
-        return _later(self._barrier, lambda fresh: self._latest(request, preferences, fresh=fresh))
+            return self._latest(target, preferences, fresh=True)
+        return _later(self._barrier, lambda fresh: self._latest(target, preferences, fresh=fresh))
 
-    def _latest(self, request: Request, preferences: Preferences, *, fresh: bool) -> Answer | None:
+    def _latest(self, target: bytes, preferences: Preferences, *, fresh: bool) -> Answer | None:
         try:
             with self._view() as view:
-                found = latest_version(view, request.target, b"", preferences.access)
+                found = latest_version(view, target, b"", preferences.access)
                 applied = view.applied()
         except RegistryError:
             return None
@@ -195,7 +201,7 @@ class FastPaths:
         return self._answers.plain(body, applied, preferences, route, tag if fresh else tag + _STALE)
 
     def _post(self, request: Request, client: Client) -> Found:
-        preferences = self._headers.preferences(request, client)
+        preferences = self._headers.preferences(request.headers, client)
         if preferences is None:
             return None
         path, _, query = request.target.partition(b"?")
@@ -261,8 +267,9 @@ class FastPaths:
             request_id=preferences.request_id or self._answers.next_id(),
             peer=Credentials(preferences.authorization, client.certificate, client.host),
             proxies=self._proxies, target=route.target._replace(query=query), path=route.path,
-            subject=route.subject, admission=preferences.admission, media_type=preferences.media_type,
-            body=request.body, schema_request=None if parsed is None else parsed.request, plain=True,
+            subject=route.subject, admission=preferences.admitted.admission,
+            media_type=preferences.media_type, body=request.body,
+            schema_request=None if parsed is None else parsed.request, plain=True,
         )  # fmt: skip
         return self._answer_by_app(route.resource, context)
 
@@ -278,7 +285,7 @@ class FastPaths:
             printed = lines(self._extra.apply([*whole, *self._cors]))
         else:
             printed = b"%sx-request-id: %s\r\nx-registry-offset: %d\r\n" % (
-                self._answers.head(media_type, lasting=False, varies=varies), context.request_id, applied,
+                self._answers.head(media_type, varies=varies), context.request_id, applied,
             )  # fmt: skip
         who = context.principal, context.kind
         return Answer(answer.status, printed, body, context.route, context.request_id, *who)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from registry.api.answers import STANDARD_HEADERS, VARY
 from registry.api.browsers import FROM_PAGES, HOST, PageGuard, ResponseHeaders
 from registry.api.media_types import PRODUCED, check_consumed, negotiate
+from registry.base.observe.metrics import Headers
 from registry.domain.errors import RegistryError
-from registry.http1.messages import Answer, Client, Header, Request, lines
-from registry.security.gate import EVERYONE, FULL_ACCESS, OPEN_GATE, Access, Admission, Credentials, Gate
+from registry.http1.messages import Answer, Client, Header, lines
+from registry.security.gate import NO_PASS, OPEN_GATE, OPEN_PASS, Access, Credentials, Pass, PassGate
 
 STANDARD_KIND = PRODUCED[0]
 GZIP_BYTES_MIN = 16 * 1024  # larger bodies are worth compressing, which the application does
@@ -27,70 +29,51 @@ _READ = (
 )
 
 
-class Preferences(NamedTuple):
-    """The answer's properties that a request's headers ask for."""
+@dataclass(frozen=True, slots=True)  # Read with every request: the attributes of a named tuple take longer.
+class Preferences:
+    """The answer's properties that a request's headers ask for, and the principal."""
 
     media_type: bytes
     request_id: bytes  # the client's own; empty until one is generated
     gzip: bool
-    authorization: bytes = b""
+    authorization: bytes
+    admitted: Pass
+    access: Access  # of the principal
     principal: str = ""
     kind: str = ""  # of the principal
-    access: Access = FULL_ACCESS  # of the principal
-    admission: Admission = EVERYONE
-
-
-class _Admitted(NamedTuple):
-    """Preferences whose credentials the gate has known last."""
-
-    preferences: Preferences
-    certificate: str
-    credentials: Credentials
-    admission: Admission | None
-    result: Preferences  # with the principal
 
 
 class RequestHeaders:
-    """Reads the headers of requests, most of which have those of the one before."""
+    """Reads the headers of requests: once those that several requests of a connection share."""
 
-    def __init__(self, guard: PageGuard, gate: Gate) -> None:
+    def __init__(self, guard: PageGuard, gate: PassGate) -> None:
         """Leave to the application what ``guard`` refuses, and credentials that ``gate`` does not know."""
         self._guard = guard
         self._gate = None if gate is OPEN_GATE else gate
-        self._headers: list[Header] = []
-        self._preferences: Preferences | None = self._read([])
-        nothing = Preferences(STANDARD_KIND, b"", gzip=False)
-        self._admitted = _Admitted(nothing, "", Credentials(), None, nothing)
+        self._unknown = OPEN_PASS if gate is OPEN_GATE else NO_PASS
 
-    def preferences(self, request: Request, client: Client) -> Preferences | None:
+    def preferences(self, headers: Headers, client: Client) -> Preferences | None:
         """Return what the headers ask for, or ``None`` if they ask for more than plain answers.
 
-        ``None`` too for credentials that are not known, which the cache of headers says nothing about.
+        ``None`` too for credentials that are not known.
         """
-        # Most clients send the same headers, so the last ones are cached.
-        headers = request.headers
-        if headers is not self._headers:
-            if headers != self._headers:
-                self._preferences = self._read(headers)
-            self._headers = headers
-        preferences = self._preferences
-        if preferences is None or self._gate is None:
-            return preferences
-        # A client's requests show the same credentials, and the gate returns the same admission for them.
-        before, certificate, credentials, known, admitted = self._admitted
-        if preferences is not before or client.certificate != certificate:
-            certificate, known = client.certificate, None
-            credentials = Credentials(preferences.authorization, certificate)
-        admission = self._gate.cached_admission(credentials)
-        if admission is None:
+        found: Preferences | None
+        try:
+            found = headers.preferences
+        except AttributeError:
+            found = headers.preferences = self._read(headers)
+        if found is None or self._gate is None or self._gate.holds(found.admitted):
+            return found
+        # No other connection has the same headers, and a connection has one certificate.
+        admitted = self._gate.find_pass(Credentials(found.authorization, client.certificate))
+        if admitted is None:
             return None
-        if admission is not known:
-            admitted = preferences._replace(
-                principal=admission.principal.name, kind=admission.kind,
-                access=admission.access, admission=admission,
-            )  # fmt: skip
-            self._admitted = _Admitted(preferences, certificate, credentials, admission, admitted)
-        return admitted
+        admission = admitted.admission
+        found = headers.preferences = replace(
+            found, admitted=admitted, access=admission.access,
+            principal=admission.principal.name, kind=admission.kind,
+        )  # fmt: skip
+        return found
 
     def _read(self, headers: list[Header]) -> Preferences | None:
         accept, gzip = b"", False
@@ -127,7 +110,10 @@ class RequestHeaders:
                 media_type = negotiate(accept or b"*/*")
             except RegistryError:
                 return None
-        return Preferences(media_type, request_id or b"", gzip, authorization or b"")
+        unknown = self._unknown
+        return Preferences(
+            media_type, request_id or b"", gzip, authorization or b"", unknown, unknown.admission.access
+        )
 
 
 class AnswerHeaders:
@@ -136,29 +122,24 @@ class AnswerHeaders:
     def __init__(self, extra: ResponseHeaders, cache_max_age_s: int) -> None:
         """``extra``: headers of every answer. ``cache_max_age_s``: of lasting ones; 0 if they are none."""
         self._extra = extra
-        self._heads: dict[tuple[bytes, bool, bool], bytes] = {}
-        self._lasting = [(b"cache-control", b"max-age=%d" % cache_max_age_s)] if cache_max_age_s else []
-        # The random part of a UUID; completing it by a counter is much cheaper than another UUID.
-        self._identity = str(uuid.uuid4())[:-12].encode()
-        self._numbers = itertools.count()
+        self._heads: dict[tuple[bytes, bool], bytes] = {}
+        own = [(b"cache-control", b"max-age=%d" % cache_max_age_s)] if cache_max_age_s else []
+        # The lines that all answers have whose data never changes, by media type.
+        self.lasting_heads = {kind: self._print(kind, (), own) for kind in PRODUCED}
+        # Returns a new request id.
+        self.next_id: Callable[[], bytes] = _request_ids().__next__
 
-    def next_id(self) -> bytes:
-        """Return a new request id."""
-        return b"%b%012x" % (self._identity, next(self._numbers))
-
-    def head(self, media_type: bytes, *, lasting: bool, varies: bool = False) -> bytes:
-        """Return the lines that all answers of a kind have.
-
-        ``lasting``: their data never changes. ``varies``: they may be compressed.
-        """
-        head = self._heads.get((media_type, lasting, varies))
+    def head(self, media_type: bytes, *, varies: bool = False) -> bytes:
+        """Return the lines that all answers of a kind have; ``varies``: they may be compressed."""
+        head = self._heads.get((media_type, varies))
         if head is None:
-            own = self._lasting if lasting else []
-            standard = [each for each in STANDARD_HEADERS if not (own and each[0] == b"cache-control")]
-            vary = VARY if varies else ()
-            headers = self._extra.apply([(b"content-type", media_type), *vary, *standard, *own])
-            head = self._heads[media_type, lasting, varies] = lines(headers)
+            head = self._heads[media_type, varies] = self._print(media_type, VARY if varies else (), ())
         return head
+
+    def _print(self, media_type: bytes, vary: Iterable[Header], own: Iterable[Header]) -> bytes:
+        names = {name for name, _ in own}
+        standard = [each for each in STANDARD_HEADERS if each[0] not in names]
+        return lines(self._extra.apply([(b"content-type", media_type), *vary, *standard, *own]))
 
     def plain(
         self, body: bytes | None, applied: int, preferences: Preferences, route: str, more: bytes = b""
@@ -171,8 +152,16 @@ class AnswerHeaders:
             return None
         request_id = preferences.request_id or self.next_id()
         headers = b"%sx-request-id: %s\r\nx-registry-offset: %d\r\n%s" % (
-            self.head(preferences.media_type, lasting=False), request_id, applied, more,
+            self.head(preferences.media_type), request_id, applied, more,
         )  # fmt: skip
         # The named tuple's own constructor takes three times as long.
         principal, kind = preferences.principal, preferences.kind
         return _new(Answer, (200, headers, body, route, request_id, principal, kind))
+
+
+def _request_ids() -> Iterator[bytes]:
+    """Yield UUIDs with one random part: completing it by a counter is much cheaper than another UUID."""
+    identity = str(uuid.uuid4())[:-12].encode()
+    last_digits = [b"%03x" % number for number in range(1 << 12)]
+    for number in itertools.count():
+        yield from map((b"%b%09x" % (identity, number)).__add__, last_digits)

@@ -80,15 +80,16 @@ def _keys(path: bytes) -> _Keys | None:
     return _Keys(subject, layout.scope_key(layout.CONFIG, subject), versions, layout.after(versions))
 
 
-_PATH = b"/schemas/ids/"
-_PATH_BYTES = len(_PATH)
+BY_ID = b"/schemas/ids/"
+_PATH_BYTES = len(BY_ID)
 _CONTEXT = layout.part(DEFAULT_CONTEXT)
 _IDS = layout.ID + _CONTEXT
 _VERSIONS = layout.VERSION + _CONTEXT
 _packed, _SIGN = struct.Struct(">I").pack, 1 << 31  # as rows.number, in half the time
 _QUERY_BYTES_MAX = 512
 _DIGITS_MAX = 9  # so that every such number fits an id; larger ids are left to the application
-_NAME = len(_IDS) + 4 + 8  # where the subject's name begins in an id row's key
+_PREFIX_BYTES = len(_IDS) + 4
+_NAME = _PREFIX_BYTES + 8  # where the subject's name begins in an id row's key
 
 
 class _Filter(NamedTuple):
@@ -102,22 +103,24 @@ def schema_by_id(view: View, path: bytes, query: bytes = b"") -> bytes | None:
     """Return the body of the answer, or ``None`` if this is not a plain case.
 
     Takes two reads, or four with a subject. ``path`` and ``query`` are raw, as in the request line. The
-    caller has checked that the method is GET, that ``Content-Type`` and ``Accept`` are supported
-    (:mod:`registry.api.media_types`), and that the request has neither ``If-None-Match`` nor
-    ``X-Registry-Min-Offset``.
+    caller has checked that the method is GET, that the path begins with ``BY_ID``, that ``Content-Type`` and
+    ``Accept`` are supported (:mod:`registry.api.media_types`), and that the request has neither
+    ``If-None-Match`` nor ``X-Registry-Min-Offset``.
     """
     digits = path[_PATH_BYTES:]
-    if not path.startswith(_PATH) or len(digits) > _DIGITS_MAX or not digits.isdigit():
+    if len(digits) > _DIGITS_MAX or not digits.isdigit():
         return None
     wanted = _filter(query) if query else _NO_SUBJECT
     if wanted is None:
         return None
     prefix = _IDS + _packed(int(digits) | _SIGN)
     first = view.seek(prefix)
-    if first is None or not first[0].startswith(prefix):
+    if first is None:
         return None
-    key = first[0]
-    if wanted.name and not _is_only_one(view, wanted, key, prefix):
+    key, _ = first
+    if key[:_PREFIX_BYTES] != prefix:
+        return None
+    if wanted is not _NO_SUBJECT and not _is_only_one(view, wanted, key, prefix):
         return None
     value = view.get(_VERSIONS + key[_NAME:])
     return None if value is None or version_row.is_deleted(value) else value[version_row.BODY :]
@@ -145,35 +148,33 @@ class RecentSchemas:
 
     def __init__(self, bytes_max: int = _RECENT_BYTES_MAX) -> None:
         self._bytes_max = bytes_max
-        self._moment: int | None = None
-        self._found: dict[bytes, Schema] = {}
         self._bytes = 0
-        self._missed = 0
+        self._offered = 0
+        self.moment: int | None = None
+        self.found: dict[bytes, Schema] = {}
 
-    def wants_next(self) -> bool:
-        """Return true if the schema that was just missed is to be added."""
-        self._missed += 1
-        return self._missed % self.EVERY == 0
+    def offer(self, moment: int | None, target: bytes, schema: Schema) -> None:
+        """Add what was found for ``target`` at a moment, if its turn is now; ``None``: it is not to be kept.
 
-    def get(self, moment: int | None, target: bytes) -> Schema | None:
-        """Return what was added for ``target``, if that was at this moment."""
-        if moment != self._moment:
-            self._moment = moment
+        What was found at another moment is dropped.
+        """
+        if moment != self.moment:
+            self.moment = moment
             self._drop()
-        return self._found.get(target)
-
-    def add(self, target: bytes, schema: Schema) -> None:
-        """Keep what was found for ``target`` at the moment of the last :meth:`get`."""
+        self._offered += 1
         size = len(schema[1]) + _RECENT_BYTES
-        if len(target) > _PATH_BYTES_MAX or size > self._bytes_max // 8:
+        if moment is None or self._offered % self.EVERY or not self._is_small(target, size):
             return
         if self._bytes + size > self._bytes_max:
             self._drop()
-        self._found[target] = schema
+        self.found[target] = schema
         self._bytes += size
 
+    def _is_small(self, target: bytes, size: int) -> bool:
+        return len(target) <= _PATH_BYTES_MAX and size <= self._bytes_max // 8
+
     def _drop(self) -> None:
-        self._found.clear()
+        self.found.clear()
         self._bytes = 0
 
 

@@ -80,21 +80,30 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Call
     reader.close()
 
 
-def test_the_number_of_a_moment_changes_with_every_commit(tmp_path: Path) -> None:
+def test_a_view_is_returned_unless_the_rows_are_those_of_the_moment_that_is_known(tmp_path: Path) -> None:
     reader = StoreReader(tmp_path / "store")
-    assert reader.moment() is None
-    moments = []
+    with pytest.raises(StoreMissing):
+        reader.view_unless(None)
+    moments: list[int | None] = [None]
     for number in range(3):
         reader.close()
         store = opened(tmp_path)
         store.commit([(b"a", b"%d" % number)], store.applied + 1)
         store.close()
         assert reader.refresh()
-        moments.append(reader.moment())
-        assert reader.moment() == moments[-1]
+        for known in moments:
+            view = reader.view_unless(known)
+            assert view is not None
+            with view:
+                assert view.get(b"a") == b"%d" % number
+        moments.append(view.moment)
+        assert reader.view_unless(view.moment) is None
+        with reader.view() as same:
+            assert same.moment == view.moment
     reader.close()
-    assert reader.moment() is None
-    assert len(set(moments)) == 3
+    with pytest.raises(StoreMissing):
+        reader.view_unless(moments[-1])
+    assert len(set(moments)) == 4
 
 
 def test_rows_are_found_by_key_and_in_order(place: tuple[Callable[[], View], Commit]) -> None:

@@ -6,41 +6,55 @@ import pytest
 
 from registry.reader.fast_path.reads import RecentSchemas
 
+TARGET = b"/schemas/ids/1"
 SCHEMA = (b"etag: x\r\n", b"{}" * 200)
 
 
-def test_what_was_added_is_found_at_the_same_moment_only() -> None:
-    recent = RecentSchemas()
-    assert recent.get(1, b"/schemas/ids/1") is None
-    recent.add(b"/schemas/ids/1", SCHEMA)
-    assert recent.get(1, b"/schemas/ids/1") == SCHEMA
-    assert recent.get(1, b"/schemas/ids/2") is None
-    assert recent.get(2, b"/schemas/ids/1") is None
-    assert recent.get(1, b"/schemas/ids/1") is None
+def offer(recent: RecentSchemas, moment: int | None, target: bytes, body: bytes = SCHEMA[1]) -> None:
+    """Offer a schema often enough to be added."""
+    for _ in range(RecentSchemas.EVERY):
+        recent.offer(moment, target, (SCHEMA[0], body))
 
 
-def test_one_in_so_many_that_were_missed_is_wanted() -> None:
+def test_what_is_found_was_added_at_one_moment() -> None:
     recent = RecentSchemas()
-    wanted = [recent.wants_next() for _ in range(4 * RecentSchemas.EVERY)]
-    assert sum(wanted) == 4
-    assert wanted.index(True) == RecentSchemas.EVERY - 1
+    offer(recent, 1, TARGET)
+    offer(recent, 1, b"/schemas/ids/2")
+    assert recent.moment == 1
+    assert recent.found == {TARGET: SCHEMA, b"/schemas/ids/2": SCHEMA}
+    recent.offer(2, TARGET, SCHEMA)
+    assert recent.moment == 2
+    assert recent.found == {}
+
+
+def test_what_was_found_in_rows_that_clients_may_not_see_is_not_added() -> None:
+    recent = RecentSchemas()
+    offer(recent, 1, TARGET)
+    offer(recent, None, TARGET)
+    assert recent.moment is None
+    assert recent.found == {}
+
+
+def test_one_in_so_many_that_are_offered_is_added() -> None:
+    recent = RecentSchemas()
+    for number in range(4 * RecentSchemas.EVERY):
+        recent.offer(1, b"%d" % number, SCHEMA)
+    assert list(recent.found) == [b"%d" % (count * RecentSchemas.EVERY - 1) for count in range(1, 5)]
 
 
 def test_all_are_dropped_when_there_is_no_room() -> None:
     recent = RecentSchemas(10_000)
-    recent.get(1, b"")
     for number in range(100):
-        recent.add(b"%d" % number, SCHEMA)
-    found = [number for number in range(100) if recent.get(1, b"%d" % number)]
+        offer(recent, 1, b"%d" % number)
+    found = [number for number in range(100) if b"%d" % number in recent.found]
     assert 0 < len(found) <= 10
     assert found == list(range(100 - len(found), 100))
 
 
 @pytest.mark.parametrize(
-    ("target", "body"), [(b"/" * 5000, b"{}"), (b"/schemas/ids/1", b"{}" * 1000)], ids=["target", "body"]
+    ("target", "body"), [(b"/" * 5000, b"{}"), (TARGET, b"{}" * 1000)], ids=["target", "body"]
 )
 def test_long_targets_and_large_bodies_are_not_kept(target: bytes, body: bytes) -> None:
     recent = RecentSchemas(10_000)
-    recent.get(1, b"")
-    recent.add(target, (b"", body))
-    assert recent.get(1, target) is None
+    offer(recent, 1, target, body)
+    assert recent.found == {}
