@@ -29,7 +29,7 @@ class _Turns:
         from registry.base.observe.metrics import Observed  # noqa: PLC0415 (the registry imports it later)
 
         self._service = service
-        self._observing = {True: service.observe, False: Observed(access_log=False)}
+        self._observing = {True: service.observe, False: Observed(access_log=False).__call__}
         self._order = self._sides()
         self._counting = next(self._order)
         self._pair: dict[bool, float] = {}
@@ -56,7 +56,9 @@ class _Turns:
         self._begin()
 
     def _count_requests(self) -> int:
-        return sum(each.count for side in self._observing.values() for each in side.tally(0).requests)
+        return sum(
+            each.count for side in self._observing.values() for each in side.__self__.tally(0).requests
+        )
 
 
 def _toggle(number: int, frame: FrameType | None) -> None:

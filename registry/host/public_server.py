@@ -150,7 +150,7 @@ def public_server(
         app,
         limits=limits,
         fast_path=fast_path,
-        observe=observed,
+        observe=observed.__call__,  # A bound method is called in less time than an object.
         details_of=details_of,
         common_headers=headers,
     )

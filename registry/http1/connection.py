@@ -40,6 +40,7 @@ from .reading import RequestReader
 from .service import Endpoint, Service
 
 HEADER_TIMEOUT = ErrorKind(408, "The request's headers did not arrive in time")
+_IDLE = Stage.IDLE  # Read with every request, and looking up a member of an enumeration takes longer.
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _log = logging.getLogger(__name__)
 
@@ -246,12 +247,13 @@ class Connection(asyncio.Protocol):
             self._begin(service.loop.create_task(exchange.send(answer)))
             return
         last = self.is_last(request)
-        if last or request.version == "1.0":
+        _, _, _, received, version, _ = request
+        if last or version == "1.0":
             self.output.write(encode_answer(answer, service.date_line, persistence(request, last)))
         else:
             self.output.write(encode_answer(answer, service.date_line))
         service.observe(observe_answer(request, self.client.host, answer, time.perf_counter() - began))
-        if last or request.body:
+        if last or received:
             self._after(last)
         else:
             self._set_deadline()
@@ -306,10 +308,12 @@ class Connection(asyncio.Protocol):
             self._transport.write_eof()
 
     def _set_deadline(self) -> None:
-        limits, now, stage = self._limits, self._service.now, self._reader.parser.stage
-        if stage is Stage.IDLE and self._serving is None and not (self.output.behind or self._lingering):
+        stage = self._reader.parser.stage
+        if stage is _IDLE and self._serving is None and not (self.output.behind or self._lingering):
             self.deadline = self._service.idle_deadline
-        elif self._lingering:
+            return
+        limits, now = self._limits, self._service.now
+        if self._lingering:
             self.deadline = now + limits.linger_timeout_s
         elif self.output.behind:
             self.deadline = now + limits.body_timeout_s

@@ -182,7 +182,7 @@ def printed_head(answer: Answer, *more: bytes) -> bytes:
 
 def encode_answer(answer: Answer, date: bytes, persistent: bytes = b"") -> bytes:
     """Encode a whole answer; ``date``, ``persistent``: further encoded headers."""
-    status, headers, body, *_ = answer
+    status, headers, body, _, _, _, _ = answer
     return b"%s%s%s%scontent-length: %d\r\n\r\n%s" % (
         _LINES.get(status) or status_line(status), headers, date, persistent, len(body), body,
     )  # fmt: skip
