@@ -36,7 +36,7 @@ _ALLOCATOR = {
     "MALLOC_TRIM_THRESHOLD_": (-1, 1 << 20),
 }
 # For work that soon needs as much memory again as it frees: each page that was returned costs a fault.
-_KEPT_BYTES = {"MALLOC_MMAP_THRESHOLD_": 32 << 20, "MALLOC_TRIM_THRESHOLD_": 64 << 20}
+_KEPT_BLOCK_BYTES, _KEPT_BYTES = 32 << 20, 64 << 20
 LENGTH_BYTES = 8
 # Parsing one schema creates more objects than the default threshold of 700, and would start several searches
 # for cyclic garbage, which find nothing.
@@ -54,14 +54,15 @@ def module_command(module: str, *arguments: str) -> tuple[list[str], dict[str, s
     return [sys.executable, "-P", "-m", module, *arguments], environment
 
 
-def keep_freed_memory(*, keep: bool) -> None:
+def keep_freed_memory(*, keep: bool, block_bytes: int = _KEPT_BLOCK_BYTES) -> None:
     """Have this process keep the memory that it frees, or return it to the system as usual.
 
-    Settings of the allocator in the environment are kept, if they are others than our own.
+    Larger blocks than ``block_bytes``, at most 32 MiB, are returned in any case. Settings of the allocator in
+    the environment are kept, if they are others than our own.
     """
     libc = ctypes.CDLL(None)
     with contextlib.suppress(AttributeError):  # other C libraries have no mallopt
-        for name, kept in _KEPT_BYTES.items():
+        for name, kept in (("MALLOC_MMAP_THRESHOLD_", block_bytes), ("MALLOC_TRIM_THRESHOLD_", _KEPT_BYTES)):
             number, usual = _ALLOCATOR[name]
             if os.environ.get(name, str(usual)) == str(usual):
                 libc.mallopt(number, kept if keep else usual)

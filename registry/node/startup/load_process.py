@@ -23,9 +23,12 @@ from registry.base.processes.child_process import keep_freed_memory
 from registry.store.layout import StoreError
 from snapshots.catalogue.open import open_catalogue
 from snapshots.format.manifest import Manifest
+from snapshots.format.parts import BATCH_BYTES
 from snapshots.loading.load_newest import LoadRequest, load_newest
 
 LENGTH_BYTES = 4
+# By which most batches exceed their bound.
+_ROW_BYTES = 64 << 10
 
 
 class LoadInput(NamedTuple):
@@ -75,8 +78,8 @@ def main() -> None:
     reporter = _Reporter()
     # Arrow imports numpy if it is installed, which takes half of the time and is not needed here.
     sys.modules["numpy"] = cast("Any", None)
-    # Each batch needs as much as the one before.
-    keep_freed_memory(keep=True)
+    # Each batch needs as much as the one before. A part may be larger, and what it leaves fits nothing else.
+    keep_freed_memory(keep=True, block_bytes=BATCH_BYTES + _ROW_BYTES)
     # Usually needed and slow to import, so start now: the input and the catalogue may take a while as well.
     threading.Thread(target=import_module, args=("pyarrow.compute",), name="import", daemon=True).start()
     length = int.from_bytes(sys.stdin.buffer.read(LENGTH_BYTES), "big")
