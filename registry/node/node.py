@@ -100,7 +100,7 @@ class Node:
         self.following = FollowLoop(
             self.log, self.store, self.follower,
             caught_up=self._caught_up, advanced=self._on_advance, stuck=self._on_stuck, staleness=staleness,
-            feed_is_read=self.feed.is_read,
+            lost=self._on_lost, feed_is_read=self.feed.is_read,
         )  # fmt: skip
         self.read_barrier = ReadBarrier(
             self.log, self.store, ask_s=settings.confirm_timeout_s,
@@ -364,6 +364,9 @@ class Node:
 
     def _on_stuck(self) -> None:
         self.read_barrier.stop_waiting()
+
+    def _on_lost(self, reason: str) -> None:
+        self.candidate.role_holder.depose(reason)
 
     def _on_claim(self) -> None:
         if self._memory is not None:

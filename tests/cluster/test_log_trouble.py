@@ -154,6 +154,7 @@ def test_a_topic_that_was_deleted_is_reported_and_not_taken_for_another(own: Bro
         assert get(registry, f"/schemas/ids/{schema_id}").headers["warning"] == STALE
         make_topic(own.address, name=topic)
         until(lambda: "Bring the former" in reasons(registry), WAIT_S, "the other topic")
+        assert status(registry)["role"] == "following", "it says at once that it does not write"
         paths = told_by_id(schema_id, guid)
         assert refused_by(registry, paths) == [503] * len(paths)
         config = get(registry, "/config")

@@ -46,8 +46,9 @@ class FollowLoop:
 
     ``caught_up`` is called once, when the log has been read up to its end as queried at the start; the store
     is complete then. The stepping thread calls ``advanced`` after every step that advanced the store, and
-    ``stuck`` if the store cannot be written. Without ``staleness`` no other node writes: errors of the log
-    then end this process; otherwise the loop retries until the log recovers.
+    ``stuck`` if the store cannot be written. ``lost`` is called with the reason when the log turns out not to
+    be the store's, before :attr:`foreign` says so. Without ``staleness`` no other node writes: errors of the
+    log then end this process; otherwise the loop retries until the log recovers.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class FollowLoop:
         caught_up: Callable[[], None],
         advanced: Callable[[], None] = lambda: None,
         stuck: Callable[[], None] = lambda: None,
+        lost: Callable[[str], None] = lambda _: None,
         staleness: Staleness | None = None,
         feed_is_read: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -68,6 +70,7 @@ class FollowLoop:
         self._caught_up = caught_up
         self._advanced = advanced
         self._stuck = stuck
+        self._lost = lost
         self._staleness = staleness
         self._feed_is_read = feed_is_read
         self._stepping = threading.Lock()
@@ -306,6 +309,8 @@ class FollowLoop:
 
     def on_reply(self, error: LogError | None) -> None:
         """Record the result of a query to the log; ``error`` is ``None`` if the log answered."""
+        if isinstance(error, ForeignLog) and not self.foreign:
+            self._lost(str(error))
         before, self._log_error = self._log_error, "" if error is None else str(error)
         self.foreign = self._log_error if isinstance(error, ForeignLog) else ""
         if error is None:

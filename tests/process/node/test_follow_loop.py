@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 
+from election.contract import Won
 from registry.domain.log_format import records, values
 from registry.domain.log_format.records import Entry
 from registry.domain.model import Subject
 from registry.log.contract import ForeignLog, LogError, Unreachable
 from registry.log.embedded.log import EmbeddedLog, now_ms
+from registry.node.leadership.role import RoleHolder
 from registry.node.replication import loop
 from registry.node.replication.follower import Follower
 from registry.node.replication.loop import FollowLoop
@@ -224,6 +226,33 @@ def test_a_log_that_does_not_answer_is_an_error_only_if_that_lasts(
     assert levels(late, foreign, None) == ["WARNING", "ERROR", "INFO"]
     monkeypatch.setattr(loop, "_ERROR_AFTER_S", 0.0)
     assert levels(late, late, None) == ["ERROR", "INFO"]
+    for each in (store, log):
+        each.close()
+
+
+def test_a_primary_whose_log_is_another_one_is_none_before_it_says_so(tmp_path: Path) -> None:
+    log = EmbeddedLog(tmp_path / "log", map_bytes=16 << 20)
+    store, _ = open_store(tmp_path / "store", log.identity, 0, map_bytes=16 << 20)
+    said: list[tuple[str, str]] = []
+    holder = RoleHolder(switched=lambda role: said.append((role.name, node.foreign)), changed=lambda: None)
+
+    def claim() -> None:
+        holder.claiming()
+        holder.claim(0)
+
+    node = FollowLoop(log, store, Follower(log, store), caught_up=lambda: None, lost=holder.depose)
+    holder.on_event(Won())
+    claim()
+    for error in (Unreachable("no answer"), None):
+        node.on_reply(error)
+        assert holder.role.name == "primary"
+    node.on_reply(ForeignLog("its end was cut off"))
+    assert said == [("primary", ""), ("following", "")]
+    assert (node.foreign, holder.role.reason) == ("its end was cut off", "its end was cut off")
+    node.on_reply(None)
+    claim()
+    node.on_reply(ForeignLog("it was deleted"))
+    assert holder.role.name == "following"
     for each in (store, log):
         each.close()
 
