@@ -131,6 +131,39 @@ def test_home_says_if_the_registry_can_be_used_where_a_proxy_keeps_the_rest_insi
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
+@pytest.mark.parametrize("status", [403, 404])
+def test_what_a_proxy_keeps_inside_is_named_as_that(opened: Opened, watch: Watch, status: int) -> None:
+    watch.allow(f"Failed to load resource: the server responded with a status of {status}")
+    page = opened("/lookup")
+    page.route(
+        re.compile("/(admin/.*|quarantine|usage/(sources|unknown))"),
+        lambda route: route.fulfill(status=status, body="not from outside"),
+    )
+    base = page.url.partition("#")[0]
+    note = page.get_by_role("heading", name="Not available at this address")
+    for tab in ("nodes", "snapshots", "webhooks", "quarantine", "audit"):
+        page.goto(f"{base}#/cluster/{tab}")
+        expect(note).to_be_visible()
+        expect(page.get_by_role("alert")).to_have_count(0)
+        expect(page.get_by_text("Schemas can be read and registered.")).to_have_count(int(tab == "nodes"))
+    check_accessible(page)
+    page.goto(f"{base}#/contexts")
+    expect(page.get_by_text("Their ids are not shown.")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="Highest id")).to_have_count(0)
+    page.goto(f"{base}#/bulk/download")
+    with page.expect_download():
+        page.get_by_role("button", name="Download").click()
+    expect(page.get_by_text("Configs and modes are left out. A proxy keeps this inside.")).to_be_visible()
+
+
+def test_tables_do_not_widen_a_narrow_page(opened: Opened, served: Place) -> None:
+    register = {"schema": '"string"'}
+    httpx.post(f"{served.url}/subjects/:.narrow:s/versions", json=register).raise_for_status()
+    page = opened("/contexts")
+    expect(page.get_by_role("button", name="Delete the context .narrow")).to_be_visible()
+    check_widths(page)
+
+
 def test_errors_show_what_cannot_be_seen_in_the_names_that_they_quote(opened: Opened, watch: Watch) -> None:
     watch.allow("Failed to load resource: the server responded with a status of 404")
     page = opened("/subjects/no%E2%80%8Bsuch%E2%80%AEone")

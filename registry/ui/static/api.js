@@ -41,6 +41,11 @@ export class ApiError extends Error {
     this.retryAfter = retryAfter;
   }
 
+  /** True if a proxy has answered, which does not pass such requests on. */
+  get keptInside() {
+    return this.kind === "foreign" && (this.status === 403 || this.status === 404);
+  }
+
   /** True if the same request may succeed later. */
   get temporary() {
     return this.kind === "unreachable" || this.retryAfter !== null || this.status >= 502;

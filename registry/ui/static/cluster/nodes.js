@@ -6,6 +6,7 @@ import { Badge } from "../components/badge.js";
 import { Name } from "../components/name.js";
 import { Failure, Notice } from "../components/notice.js";
 import { Table } from "../components/table.js";
+import { Readiness } from "../home/health-line.js";
 import { usePolled } from "../live/polled.js";
 import { Figures } from "./figures.js";
 import { ClusterHistory, digestsOf, isSilent, lagOf } from "./history.js";
@@ -23,7 +24,8 @@ export function Nodes() {
     if (added.length) setNews((before) => [...added, ...before].slice(0, 20));
   }, [data]);
   if (data === null) return error
-    ? html`<${Failure} error=${error} onRetry=${again} />` : html`<p class="quiet" role="status">Loading…</p>`;
+    ? html`${error.keptInside && html`<${Readiness} />`}<${Failure} error=${error} onRetry=${again} />`
+    : html`<p class="quiet" role="status">Loading…</p>`;
   const nodes = history.current.with(data.nodes, at);
   return html`
     ${error && html`<${Notice} kind="warning" title="The registry does not respond">

@@ -20,8 +20,16 @@ const TITLES = {
   503: "The registry is temporarily unavailable",
 };
 
+/** What to do where a proxy passes requests for administrators not on. */
+export const KEPT_INSIDE = "A proxy keeps this inside. Administrators open the console at the address of a node, from "
+  + "a network that reaches it.";
+
 /** An ApiError as a notice; errors that pass are retried by themselves, more slowly each time. */
 export function Failure({ error, onRetry }) {
+  if (error.keptInside) {
+    return html`<${Notice} kind="warning" title="Not available at this address" action=${onRetry && "Try again"}
+      onAction=${onRetry}><p>${KEPT_INSIDE} <span class="quiet">(HTTP ${error.status})</span></p><//>`;
+  }
   const title = error.kind === "unreachable"
     ? "The registry cannot be reached" : TITLES[error.status] ?? "The registry refused this";
   return html`

@@ -3,7 +3,7 @@ import { html, useState } from "../vendor.js";
 import { get, path, request } from "../api.js";
 import { Dialog } from "../components/dialog.js";
 import { Name } from "../components/name.js";
-import { Failure, Notice } from "../components/notice.js";
+import { Failure, KEPT_INSIDE, Notice } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { count, share } from "../cluster/units.js";
 import { useResource } from "../live/resources.js";
@@ -30,14 +30,16 @@ export default function Contexts() {
   return html`<div class="members">
     <h1>Contexts</h1>
     <p class="quiet">A context is a namespace for subjects and ids. It exists from its first subject on.</p>
-    ${ids.error && html`<${Failure} error=${ids.error} onRetry=${ids.reload} />`}
+    ${ids.error?.keptInside ? html`<p class="quiet">Their ids are not shown. ${KEPT_INSIDE}</p>`
+      : ids.error && html`<${Failure} error=${ids.error} onRetry=${ids.reload} />`}
     <${Loaded} of=${contexts} what="the contexts">
       ${(names) => {
         const all = [...new Set([".", ...names])];
         const known = new Map((ids.value ?? []).map((each) => [each.context, each]));
         const rows = all.map((context) => ({ context, ...known.get(context) }));
         return html`
-          <${Table} caption="Contexts" columns=${columns(isAdmin, setDoomed, setReleasing)} rows=${rows}
+          <${Table} caption="Contexts" columns=${columns(isAdmin && !ids.error?.keptInside, setDoomed, setReleasing)}
+            rows=${rows}
             rowKey=${({ context }) => context} />
           ${names.length >= LIMIT && html`<p class="quiet">Only the first ${count(LIMIT)} are listed.</p>`}`;
       }}

@@ -3,13 +3,11 @@ import { html } from "../vendor.js";
 import { get, getText } from "../api.js";
 import { Badge } from "../components/badge.js";
 import { Name } from "../components/name.js";
-import { Failure } from "../components/notice.js";
+import { Failure, KEPT_INSIDE } from "../components/notice.js";
 import { usePolled } from "../live/polled.js";
-import { plain } from "../names.js";
 import { checksOf, worstOf } from "./health.js";
 
 const EVERY_MS = 10_000;
-const INSIDE = [403, 404]; // what proxies answer that keep `/admin` inside
 /** What administrators see of the registry, asked again and again: { cluster, metrics }. */
 export function usePolledState() {
   return usePolled(async (signal) => {
@@ -24,9 +22,9 @@ const WORDS = { good: "Healthy", warn: "Needs attention", bad: "Not healthy" };
 
 /** polled: what `usePolledState` returned. */
 export function Health({ polled: { data: state, error, again } }) {
-  if (error && INSIDE.includes(error.status)) {
+  if (error?.keptInside) {
     return html`<${Readiness} />
-      <p class="quiet">The state of the nodes cannot be read from here: ${plain(error.message)}.</p>`;
+      <p class="quiet">The state of the nodes cannot be read from here. ${KEPT_INSIDE}</p>`;
   }
   if (error) return html`<${Failure} error=${error} onRetry=${again} />`;
   if (state === null) return html`<p class="quiet" role="status">Checking…</p>`;

@@ -4,7 +4,7 @@ import { html, useEffect, useRef, useState } from "../vendor.js";
 import { pages, request } from "../api.js";
 import { Planning } from "../bulk/plan.js";
 import { CopyButton } from "../components/copy-button.js";
-import { Failure } from "../components/notice.js";
+import { Failure, KEPT_INSIDE } from "../components/notice.js";
 import { bytes, count } from "../cluster/units.js";
 import { formatOf } from "../formats.js";
 import { usePermitted } from "../session/permitted.js";
@@ -58,7 +58,8 @@ export function Download({ query, onChange }) {
     </form>
     ${progress !== undefined && html`<${Planning} text=${progress} title="Making the archive…" onCancel=${cancel} />`}
     ${done && html`<p role="status">${count(done.versions)} versions, ${bytes(done.blob.size)}.${done.cut
-      ? " There are more than one archive holds: narrow the prefix, or use the command line." : ""}</p>`}
+      ? " There are more than one archive holds: narrow the prefix, or use the command line." : ""}
+      ${done.partly && ` Configs and modes are left out. ${KEPT_INSIDE}`}</p>`}
     ${error && (error.kind ? html`<${Failure} error=${error} />` : html`<p role="alert">${plain(error.message)}.</p>`)}
     ${!isAdmin && html`<p class="quiet">Configs and modes are left out: reading all of them requires admin.</p>`}
     <p class="command quiet">On the command line, without limits: <code class="wrap">${command}</code>
@@ -82,13 +83,19 @@ async function collected({ prefix, which, isAdmin }, signal, report) {
   }
   const covered = new Set(versions.map(({ subject }) => subject));
   const isCovered = (scope) => covered.has(scope) || (prefix === "" && (scope === "" || scope.endsWith(":")));
-  const [configs, modes] = isAdmin
-    ? await Promise.all(["configs", "modes"].map((what) => scopesOf(what, isCovered, signal))) : [{}, {}];
+  const [configs, modes] = isAdmin ? await Promise.all(["configs", "modes"].map((what) =>
+    scopesOf(what, isCovered, signal).catch(noneIfKeptInside))) : [{}, {}];
   const about = { id: "download", registry: REGISTRY, prefix, versions: which };
-  const files = filesOf(versions, { configs, modes, about, extensionOf: (each) => formatOf(each).extension || "txt" });
+  const files = filesOf(versions, { configs: configs ?? {}, modes: modes ?? {}, about,
+    extensionOf: (each) => formatOf(each).extension || "txt" });
   const blob = await zipped(files,
     { signal, report: (done) => report(`${count(done)} of ${count(files.size)} files are in the archive`) });
-  return { blob, versions: versions.length, cut };
+  return { blob, versions: versions.length, cut, partly: configs === null || modes === null };
+}
+
+function noneIfKeptInside(error) {
+  if (error.keptInside) return null;
+  throw error;
 }
 
 async function scopesOf(what, isCovered, signal) {
