@@ -3,6 +3,7 @@ import { html, useState } from "../vendor.js";
 import { path, send, submit } from "../api.js";
 import { Badge } from "../components/badge.js";
 import { Dialog } from "../components/dialog.js";
+import { useLast } from "../components/last.js";
 import { Name } from "../components/name.js";
 import { Failure, Notice } from "../components/notice.js";
 import { Table } from "../components/table.js";
@@ -61,21 +62,30 @@ function columns(refusal, onRemove) {
   ];
 }
 
-/** Runs a request without effect at first, then with it. Returns { tried, busy, error, run, reset }. */
+/**
+ * Runs a request without effect at first, then with it. Returns { tried, busy, error, run, reset }; reset() when the
+ * request becomes another one, for which an answer to the one before says nothing.
+ */
 function useTrial(request, onDone) {
   const [state, setState] = useState({});
+  const begin = useLast();
   const run = async () => {
     const dryRun = !state.tried || undefined;
     setState({ ...state, busy: true, error: null });
+    const isLast = begin();
     try {
       await request(dryRun);
-      if (dryRun) setState({ tried: true });
-      else onDone();
+      if (!dryRun) onDone();
+      else if (isLast()) setState({ tried: true });
     } catch (error) {
-      setState({ error });
+      if (isLast()) setState({ error });
     }
   };
-  return { ...state, run, reset: () => setState({}) };
+  const reset = () => {
+    begin();
+    setState({});
+  };
+  return { ...state, run, reset };
 }
 
 function Creation({ subject, onClose, onDone }) {

@@ -2,6 +2,7 @@
 import { html, useState } from "../vendor.js";
 import { get } from "../api.js";
 import { Badge } from "../components/badge.js";
+import { useLast } from "../components/last.js";
 import { Name } from "../components/name.js";
 import { Failure, Notice } from "../components/notice.js";
 import { Table } from "../components/table.js";
@@ -60,6 +61,7 @@ function Entries({ query }) {
   const first = useLoaded((signal) => get("/admin/audit", { query: asked(query), signal }), []);
   const [more, setMore] = useState([]); // further pages
   const [{ busy, error }, setState] = useState({});
+  const begin = useLast();
   return html`
     <${Loaded} of=${first} what="the audit log">
       ${(page) => {
@@ -68,15 +70,19 @@ function Entries({ query }) {
         const entries = pages.flatMap((each) => each.entries);
         const older = async () => {
           setState({ busy: true });
+          const isLast = begin();
           try {
             const next = await get("/admin/audit", { query: { ...asked(query), cursor: last.cursor } });
+            if (!isLast()) return;
             setMore([...more, next]);
             setState({});
           } catch (failure) {
-            setState({ error: failure });
+            if (isLast()) setState({ error: failure });
           }
         };
         const reload = () => {
+          begin(); // an older page that is still to come does not continue the new first one
+          setState({});
           setMore([]);
           first.reload();
         };

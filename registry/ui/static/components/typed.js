@@ -1,39 +1,51 @@
-// Fields whose content counts some time after the last key.
+// Fields whose content comes into force later than it is typed.
 import { useEffect, useRef, useState } from "../vendor.js";
 
 /**
- * value: in force, such as of the address; onChange(next) makes another one count. Returns what the field shows; a
- * function to be called with each change, and with the pause if it is another one; and one that ends the pause unused.
- * What is typed before an earlier text is in force is kept, and so is what is typed before the first effects.
+ * value: in force, such as of the address; onFollowed() is called when another one than was reported comes into force,
+ * such as of an address that one comes back to. Returns what the field shows; a function that shows something else; and
+ * report(next), to be called when the user makes that count: false if it does already. What is typed before a reported
+ * value is in force is kept, and so is what is typed before the first effects.
  */
-export function useTyped(value, onChange, pauseMs) {
+export function useFollowed(value, onFollowed = () => {}) {
   const [typed, setTyped] = useState(value);
   const text = JSON.stringify(value);
   const inForce = useRef(text);
   const reported = useRef([]); // and not in force yet
-  const timer = useRef();
-  const latest = useRef();
-  latest.current = onChange;
-  const cancel = () => clearTimeout(timer.current);
   useEffect(() => {
     if (text === inForce.current) return;
     inForce.current = text;
     const at = reported.current.indexOf(text);
     reported.current = at < 0 ? [] : reported.current.slice(at + 1);
     if (at >= 0) return;
-    cancel(); // an address that one comes back to
+    onFollowed();
     setTyped(value);
   }, [text]);
+  const report = (next) => {
+    const changed = JSON.stringify(next);
+    if (changed === (reported.current.at(-1) ?? inForce.current)) return false;
+    reported.current.push(changed);
+    return true;
+  };
+  return [typed, setTyped, report];
+}
+
+/**
+ * The same for a field whose content counts some time after the last key: onChange(next) makes it count. Returns what
+ * the field shows; a function to be called with each change, and with the pause if it is another one; and one that ends
+ * the pause unused.
+ */
+export function useTyped(value, onChange, pauseMs) {
+  const timer = useRef();
+  const latest = useRef();
+  latest.current = onChange;
+  const cancel = () => clearTimeout(timer.current);
+  const [typed, setTyped, report] = useFollowed(value, cancel);
   useEffect(() => cancel, []);
   const change = (next, pause = pauseMs) => {
     setTyped(next);
     cancel();
-    timer.current = setTimeout(() => {
-      const changed = JSON.stringify(next);
-      if (changed === (reported.current.at(-1) ?? inForce.current)) return;
-      reported.current.push(changed);
-      latest.current(next);
-    }, pause);
+    timer.current = setTimeout(() => report(next) && latest.current(next), pause);
   };
   return [typed, change, cancel];
 }

@@ -190,7 +190,8 @@ function Draft({ start, drafts, query, onChange, onAgain }) {
     keeping.discard();
     setDone({ subject, schema, references });
     target.reload();
-    setBase(await latestOf(subject).then((latest) => baseIn(subject, latest), () => null));
+    const known = await latestOf(subject).then((latest) => baseIn(subject, latest), () => null);
+    setBase((now) => (now?.subject === subject ? known : now)); // the user may have gone on to another subject
   };
   return html`
     <form class="row" onSubmit=${(event) => event.preventDefault()}>

@@ -1,6 +1,7 @@
 // Ids and guids looked up: the schema, and where it is used.
 import { html, useEffect, useRef, useState } from "../vendor.js";
 import { Failure, Notice } from "../components/notice.js";
+import { useFollowed } from "../components/typed.js";
 import { useKeys } from "../keys.js";
 import { navigate, to } from "../router.js";
 import { onSignIn } from "../session/session.js";
@@ -9,16 +10,18 @@ import { Found } from "./found.js";
 
 export default function Lookup({ query }) {
   const given = query.guid ?? query.id ?? "";
-  const [text, setText] = useState(given);
+  const [text, setText, report] = useFollowed(given);
   const field = useRef();
-  useEffect(() => setText(given), [given]);
   useEffect(() => field.current.focus(), []);
   useKeys("Lookup",
     [{ keys: "/", does: "Enter another id", run: () => { field.current.focus(); field.current.select(); } }]);
   const submit = (event) => {
     event.preventDefault();
-    const wanted = parsed(text);
-    navigate(to("/lookup", wanted ?? { id: text.trim() }));
+    const wanted = parsed(text) ?? { id: text.trim() };
+    const shown = wanted.guid ?? wanted.id;
+    setText(shown);
+    report(shown);
+    navigate(to("/lookup", wanted));
   };
   return html`
     <div class="lookup">

@@ -1,5 +1,6 @@
 // Chooses the moment at which to look at the whole registry, by time or by offset.
 import { html, useState } from "../vendor.js";
+import { useLast } from "../components/last.js";
 import { Failure } from "../components/notice.js";
 import { offsetAt } from "../schema/moment.js";
 import { lookAt, useMoment } from "./moment.js";
@@ -11,11 +12,15 @@ export function ChooseMoment() {
   const [time, setTime] = useState("");
   const [offset, setOffset] = useState("");
   const [{ busy, error }, setState] = useState({});
+  const begin = useLast();
   const submit = async (event) => {
     event.preventDefault();
     setState({ busy: true });
+    const isLast = begin();
     try {
-      lookAt(offset || await offsetAt(":.:", new Date(time).getTime() + SECOND_MS));
+      const found = offset || await offsetAt(":.:", new Date(time).getTime() + SECOND_MS);
+      if (!isLast()) return;
+      lookAt(found);
       setState({});
     } catch (failure) {
       setState({ error: failure });

@@ -34,7 +34,8 @@ export function Alias({ subject, found, refused, onDone }) {
       <p>${stored ? html`Requests for this name are answered by <a href=${href`/subjects/${stored}`}><${Name}
         text=${stored} /></a>.` : "None: this subject answers for itself."}</p>
       <form class="row" onSubmit=${(event) => { event.preventDefault(); setAsking(true); }}>
-        <label>Alias of this subject <input value=${typed} disabled=${off} spellcheck="false" autocomplete="off"
+        <label>Alias of this subject <input value=${typed} disabled=${off} readonly=${writing.busy}
+          spellcheck="false" autocomplete="off"
           onInput=${(event) => type(event.currentTarget.value)} /></label>
         <button class="primary" disabled=${off || writing.busy || typed === stored || typed === subject}>
           ${typed || !stored ? "Set" : "Remove"}</button>

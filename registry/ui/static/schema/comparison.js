@@ -1,8 +1,10 @@
 // What a version is compared with: another one of its subject, one of another subject, or a text that is pasted. The
 // address holds the choice, so a link shows the same comparison.
-import { html, useEffect, useId, useRef, useState } from "../vendor.js";
+import { html, useId, useRef, useState } from "../vendor.js";
+import { useLast } from "../components/last.js";
 import { Name } from "../components/name.js";
 import { Failure, Notice } from "../components/notice.js";
+import { useFollowed } from "../components/typed.js";
 import { SubjectField } from "../editor/subject-field.js";
 import { packed, unpacked } from "../editor/review.js";
 import { formatOf, formats } from "../formats.js";
@@ -21,13 +23,16 @@ const NO_SUBJECT = 40401;
  * and to show unchanged lines.
  */
 export function Comparison({ version, versions, query, onChange }) {
-  const given = query.text ? "text" : query.of ? "subject" : "version";
-  const [kind, setKind] = useState(given);
-  useEffect(() => setKind(given), [given]);
+  const kindOf = ({ text, of }) => (text ? "text" : of ? "subject" : "version");
+  const [kind, setKind, report] = useFollowed(kindOf(query));
   const name = useId();
+  const change = (changes) => {
+    report(kindOf(changes)); // of a field that is emptied, the kind stays
+    onChange(changes);
+  };
   const choose = (chosen) => {
     setKind(chosen);
-    if (chosen === "version") onChange({ with: "", of: "", text: "", swap: "" });
+    if (chosen === "version") change({ with: "", of: "", text: "", swap: "" });
   };
   const shown = {
     swap: Boolean(query.swap), whole: Boolean(query.whole),
@@ -46,10 +51,10 @@ export function Comparison({ version, versions, query, onChange }) {
         onBase=${(other) => onChange({ with: String(other) })} onWhole=${shown.onWhole} />`}
     ${kind === "subject" && html`
       <${OtherSubject} version=${version} subject=${query.of ?? ""} number=${query.with ?? ""} shown=${shown}
-        onChange=${(of, other) => onChange({ of, with: other, text: "" })} />`}
+        onChange=${(of, other) => change({ of, with: other, text: "" })} />`}
     ${kind === "text" && html`
       <${Pasted} version=${version} text=${query.text ?? ""} shown=${shown}
-        onChange=${(text) => onChange({ text, of: "", with: "" })} />`}`;
+        onChange=${(text) => change({ text, of: "", with: "" })} />`}`;
 }
 
 function OtherSubject({ version, subject, number, shown, onChange }) {
@@ -102,42 +107,56 @@ function offered(newest, chosen) {
 
 function Pasted({ version, text, shown, onChange }) {
   const found = useLoaded(async () => (text ? unpacked(text) : null), [text]);
+  const last = useRef(undefined); // the form stays while another text is unpacked
+  if (found.value !== undefined) last.current = found.value;
   return html`
     ${found.error
       ? html`<${Notice} kind="error" title="This link cannot be opened"><p>${plain(found.error.message)}</p><//>`
-      : html`<${Loaded} of=${found} what="the text">
-        ${(given) => html`<${PastedText} key=${text} version=${version} given=${given} shown=${shown}
-          onChange=${onChange} />`}
+      : html`<${Loaded} of=${{ value: last.current }} what="the text">
+        ${(given) => html`<${PastedText} version=${version} given=${given} shown=${shown} onChange=${onChange} />`}
       <//>`}`;
 }
 
 /** given: the text of the address; null if there is none. One that does not fit there is compared all the same. */
 function PastedText({ version, given, shown, onChange }) {
-  const [typed, setTyped] = useState(given?.schema ?? "");
-  const [type, setType] = useState(given?.schemaType ?? formatOf(version).name);
   const [large, setLarge] = useState(null);
   const [error, setError] = useState(null);
+  const failed = (draft, failure) => {
+    setLarge(draft);
+    setError(failure);
+  };
+  const [form, setForm, report] =
+    useFollowed(given && { schema: given.schema, schemaType: given.schemaType }, () => failed(null, null));
+  const { schema, schemaType } = form ?? { schema: "", schemaType: formatOf(version).name };
   const compared = large ?? given;
+  const begin = useLast();
+  const latest = useRef();
+  latest.current = onChange;
   const submit = async (event) => {
     event.preventDefault();
-    const draft = { schema: typed, schemaType: type, references: [], base: null };
+    const draft = { schema, schemaType, references: [], base: null };
     setError(null);
+    const isLast = begin();
     try {
-      onChange(await packed(draft));
+      const text = await packed(draft);
+      if (!isLast()) return;
+      setLarge(null);
+      report({ schema, schemaType });
+      latest.current(text);
     } catch (failure) {
-      if (typed.length > 0) setLarge(draft);
-      setError(failure);
+      if (isLast()) failed(schema.length > 0 ? draft : large, failure);
     }
   };
   return html`
     <form onSubmit=${submit}>
-      <p><label>Schema to compare with<textarea class="full" rows="8" spellcheck="false" value=${typed}
-        onInput=${(event) => setTyped(event.currentTarget.value)}></textarea></label></p>
+      <p><label>Schema to compare with<textarea class="full" rows="8" spellcheck="false" value=${schema}
+        onInput=${(event) => setForm({ schema: event.currentTarget.value, schemaType })}></textarea></label></p>
       <p class="row">
-        <label>Type <select value=${type} onChange=${(event) => setType(event.currentTarget.value)}>
+        <label>Type <select value=${schemaType}
+          onChange=${(event) => setForm({ schema, schemaType: event.currentTarget.value })}>
           ${formats.map(({ name, title }) => html`<option key=${name} value=${name}>${title}</option>`)}
         </select></label>
-        <button class="primary" disabled=${!typed.trim()}>Compare</button>
+        <button class="primary" disabled=${!schema.trim()}>Compare</button>
       </p>
     </form>
     ${error && (large

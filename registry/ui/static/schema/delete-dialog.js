@@ -13,7 +13,7 @@ import { Overtaken, useWrite } from "./writing.js";
 
 /**
  * number: of the version, or null for the whole subject. versions: all, with `deleted`; associated: true if the subject
- * has associations. onDone() after the deletion.
+ * has associations. onDone(permanent, shown) after the deletion; shown: see `useWrite`.
  *
  * What is soft-deleted already can only be deleted permanently; everything else is soft-deleted first.
  */
@@ -23,7 +23,7 @@ export function DeleteDialog({ subject, number, versions, associated, onClose, o
   const doomed = meant.filter(({ deleted }) => permanent || !deleted).map((each) => each.number);
   const name = number === null ? subject : `${subject}:${number}`;
   const [typed, setTyped] = useState("");
-  const writing = useWrite(() => onDone(permanent));
+  const writing = useWrite((_, shown) => onDone(permanent, shown));
   // What an If-Match of the deletion means: the version, or the one that stands for the subject.
   const [highest] = meant;
   const whose = path`/subjects/${subject}/versions/${number ?? (permanent ? highest.number : "latest")}`;

@@ -1,5 +1,6 @@
 // Chooses the past moment to show a subject at, by time or by offset.
 import { html, useState } from "../vendor.js";
+import { useLast } from "../components/last.js";
 import { navigate, to } from "../router.js";
 import { offsetAt } from "./moment.js";
 import { Refused } from "./refused.js";
@@ -11,6 +12,7 @@ export function LookBack({ subject, query = {} }) {
   const [time, setTime] = useState("");
   const [offset, setOffset] = useState("");
   const [state, setState] = useState({});
+  const begin = useLast();
   const go = (at) => {
     setState({});
     navigate(to(to`/subjects/${subject}`, { ...query, at }));
@@ -19,8 +21,10 @@ export function LookBack({ subject, query = {} }) {
     event.preventDefault();
     if (offset) return go(offset);
     setState({ busy: true });
+    const isLast = begin();
     try {
-      go(await offsetAt(subject, new Date(time).getTime() + SECOND_MS));
+      const found = await offsetAt(subject, new Date(time).getTime() + SECOND_MS);
+      if (isLast()) go(found);
     } catch (error) {
       setState({ error });
     }

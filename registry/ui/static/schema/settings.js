@@ -115,7 +115,7 @@ function Setting({ title, what, subject, found, refused, onDone }) {
           ask(`Set ${chosen} for ${labelOf(scope)}?`, chosen, () => change("PUT", kind.body(chosen)));
         }}>
         <label>${title} of ${labelOf(scope)}${" "}
-          <select value=${chosen} disabled=${off}
+          <select value=${chosen} disabled=${off || writing.busy}
             onChange=${(event) => setPicked({ value: event.target.value, ...shown })}>
             ${kind.values.filter((each) => each !== "FORWARD" || each === value)
               .map((each) =>

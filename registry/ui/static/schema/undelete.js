@@ -17,14 +17,14 @@ export function Restore({ subject, versions, number, refusal, onDone }) {
   return html`
     <${GuardedButton} needs="write" refusal=${refusal} onClick=${() => setOpen(true)}>Restore…<//>
     ${open && html`<${Confirm} subject=${subject} number=${number} onClose=${() => setOpen(false)}
-      onDone=${() => { setOpen(false); onDone(); }} />`}`;
+      onDone=${(shown) => { if (shown) setOpen(false); onDone(); }} />`}`;
 }
 
 function Confirm({ subject, number, onClose, onDone }) {
   const seen = useLoaded((signal) => latestOf(subject, signal), [subject]);
-  const writing = useWrite((found) => {
-    onDone();
-    navigate(to`/subjects/${subject}/versions/${found.version}`);
+  const writing = useWrite((found, shown) => {
+    onDone(shown);
+    if (shown) navigate(to`/subjects/${subject}/versions/${found.version}`);
   });
   const run = () => writing.run(async (tag) => {
     const body = bodyOf(await versionOf(subject, number));

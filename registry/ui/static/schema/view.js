@@ -79,7 +79,11 @@ function Subject({ asked, subject, wanted, versions, older, details, query, onCh
   useKeys("Schema", [
     { keys: "e", does: "Try a new version", run: () => navigate(to("/try", { subject, version: number })) },
   ]);
-  const written = (permanent) => {
+  const written = (permanent, shown) => {
+    if (!shown) {
+      onWritten();
+      return;
+    }
     const gone = open === "subject" ? versions.length : versions.filter((each) => each.number !== number).length === 0;
     setOpen(null);
     if (permanent && gone) {

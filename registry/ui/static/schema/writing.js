@@ -2,6 +2,7 @@
 import { html, useState } from "../vendor.js";
 import { KINDS, described } from "../activity/events.js";
 import { Dialog } from "../components/dialog.js";
+import { useLast } from "../components/last.js";
 import { Name } from "../components/name.js";
 import { Failure, Notice } from "../components/notice.js";
 import { principals } from "../components/principals.js";
@@ -15,19 +16,22 @@ const CHANGED = 412;
 const EVENTS_MAX = 50;
 
 /**
- * Returns { busy, error, done, overtaken, run, close }.
+ * Returns { busy, error, done, overtaken, run, close }. onDone(done, shown) is called after the write; shown: false if
+ * the user has left or closed what began it, and must be taken nowhere.
  *
  * run(write, seen, look): write(tag) sends the change under a tag, see `send`. seen: { tag, seen } of what the user
  * has looked at; look() promises the same of what is there now, for those who want their change anyway.
  */
 export function useWrite(onDone) {
   const [state, setState] = useState({});
+  const begin = useLast();
   const run = async (write, seen, look) => {
     setState({ busy: true });
+    const isShown = begin();
     try {
       const done = await write(seen.tag);
       setState({ done: done ?? true });
-      onDone?.(done);
+      onDone?.(done, isShown());
     } catch (error) {
       if (error.status !== CHANGED) setState({ error });
       else setState({ overtaken: { since: seen.seen, again: async () => run(write, await look(), look) } });

@@ -35,7 +35,8 @@ function Form({ subject, number, tags }) {
   const [entity, setEntity] = useState({ entityPath: "", entityType: "sr_field", tag: "" });
   const seen = useRef(null); // the latest version when the page was opened
   seen.current ??= target.value ?? null;
-  const writing = useWrite(({ version }) => navigate(to`/subjects/${subject}/versions/${version}/tags`));
+  const writing = useWrite(({ version }, shown) =>
+    shown && navigate(to`/subjects/${subject}/versions/${version}/tags`));
   const run = () => writing.run((tag) => send("POST", path`/subjects/${subject}/versions/${number}/tags`,
     { body: { tagsToAdd: added, tagsToRemove: removed }, tag }), seen.current, () => latestOf(subject));
   const add = (event) => {

@@ -5,6 +5,7 @@ import { get, path, submit } from "../api.js";
 import { Badge } from "../components/badge.js";
 import { CopyButton } from "../components/copy-button.js";
 import { Dialog } from "../components/dialog.js";
+import { useLast } from "../components/last.js";
 import { Name } from "../components/name.js";
 import { Failure, Notice } from "../components/notice.js";
 import { Table } from "../components/table.js";
@@ -26,17 +27,21 @@ export function Webhooks() {
     setOpen(null);
     again(); // somebody else may have been faster
   };
+  const begin = useLast();
   const finish = (found) => {
+    begin(); // a secret is shown once, so no later answer may replace it
     setOpen(null);
     setOutcome(found);
     again();
   };
   const test = async ({ name }) => {
     setOutcome({ name, testing: true });
+    const isLast = begin();
+    const show = (found) => isLast() && setOutcome({ name, ...found });
     try {
-      setOutcome({ name, test: await (await submit("POST", path`/admin/webhooks/${name}/test`)).json() });
+      show({ test: await (await submit("POST", path`/admin/webhooks/${name}/test`)).json() });
     } catch (failure) {
-      setOutcome({ name, error: failure });
+      show({ error: failure });
     }
     again();
   };
