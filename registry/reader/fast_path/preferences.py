@@ -51,6 +51,8 @@ class RequestHeaders:
         self._guard = guard
         self._gate = None if gate is OPEN_GATE else gate
         self._unknown = OPEN_PASS if gate is OPEN_GATE else NO_PASS
+        # The headers and certificate of the connection whose headers were new last.
+        self._last: tuple[Headers, str] | None = None
 
     def preferences(self, headers: Headers, client: Client) -> Preferences | None:
         """Return what the headers ask for, or ``None`` if they ask for more than plain answers.
@@ -61,7 +63,7 @@ class RequestHeaders:
         try:
             found = headers.preferences
         except AttributeError:
-            found = headers.preferences = self._read(headers)
+            found = headers.preferences = self._find(headers, client.certificate)
         if found is None or self._gate is None or self._gate.holds(found.admitted):
             return found
         # No other connection has the same headers, and a connection has one certificate.
@@ -73,6 +75,14 @@ class RequestHeaders:
             found, admitted=admitted, access=admission.access,
             principal=admission.principal.name, kind=admission.kind,
         )  # fmt: skip
+        return found
+
+    def _find(self, headers: Headers, certificate: str) -> Preferences | None:
+        # Most clients send the same headers, and some open a connection for each request.
+        last, new = self._last, (headers, certificate)
+        found: Preferences | None
+        found = last[0].preferences if last is not None and last == new else self._read(headers)
+        self._last = new
         return found
 
     def _read(self, headers: list[Header]) -> Preferences | None:
