@@ -58,6 +58,7 @@ class _Translation:
             case "acknowledge":
                 self._catch_up(note.who, note)
                 if end := self._batches(note.about):
+                    self._replicate(end)
                     self._add("acknowledge", node=note.who, end=end)
             case "read" if note.about in self._answered:
                 self._add("read", node=note.who, reader=note.about)
@@ -109,12 +110,16 @@ class _Translation:
     def _catch_up(self, node: str, note: Note) -> None:
         """Let a node apply what its store held."""
         end = self._batches(note.applied[node])
-        if end > self._high:  # That was replicated before any node read it.
-            self._add("replicate", end=end)
-            self._high = end
+        self._replicate(end)
         if end > self._stores[node]:
             self._add("apply", node=node, end=end)
             self._stores[node] = end
+
+    def _replicate(self, end: int) -> None:
+        """Let the log be replicated up to where a node has read it, or knows its own records to be."""
+        if end > self._high:
+            self._add("replicate", end=end)
+            self._high = end
 
     def _batches(self, offset: int) -> int:
         """Return how many batches lie before an offset as a whole."""

@@ -100,8 +100,6 @@ SABOTAGES: tuple[Callable[[list[Event]], None], ...] = (
 )  # fmt: skip
 
 
-# In make test, the model holds its promises, and tests/simulation/ those of the code.
-@pytest.mark.long
 def test_histories_of_the_simulation_are_behaviors_of_the_model_and_sabotaged_ones_are_not() -> None:
     histories = [events(traced(seed)) for seed in range(SEEDS)]
     sabotaged = [deepcopy(histories[0]) for _ in SABOTAGES]

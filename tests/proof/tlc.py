@@ -53,7 +53,7 @@ NEEDED = {
     "former": (Bounds(producers=2, epochs=1, sent=6), "OneWriter"),
     "gap": (Bounds(producers=2), "OneWriter"),
     "own": (Bounds(producers=2, sent=3), "OneWriter"),
-    "applied": (Bounds(epochs=1, sent=2, readers=1), "NothingAcknowledgedIsLost"),
+    "confirmed": (Bounds(epochs=1, sent=2, readers=1), "NothingAcknowledgedIsLost"),
     "end": (Bounds(epochs=1, sent=2, readers=1), "NoStaleRead"),
     "lineage": (Bounds(cuts=1), "StoresAreTrue"),
 }

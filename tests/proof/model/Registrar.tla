@@ -176,11 +176,14 @@ Apply(n, end) ==
             ![n].stage = IF @ = "primary" /\ deposed THEN "following" ELSE @]
         /\ UNCHANGED <<log, high, granted, network, sent, term, acked, reads>>
 
-\* Whatever the store holds may be shown, to whoever wrote it or to others.
+\* Whatever the store holds may be shown, to whoever wrote it or to others. What the log has confirmed is acknowledged
+\* to another node before it is applied: that node replies once its own store has it.
 Acknowledge(n, end) ==
     /\ \/ /\ Attached(n) /\ end \in 1..Len(node[n].store)
           /\ acked' = acked \cup {node[n].store[end].serial}
-       \/ /\ "applied" \in Broken
+       \/ /\ end \in 1..high /\ log[end].claim = node[n].claim
+          /\ acked' = acked \cup {log[end].serial}
+       \/ /\ "confirmed" \in Broken
           /\ \E m \in network : m.claim = node[n].claim /\ acked' = acked \cup {m.serial}
     /\ UNCHANGED <<log, high, granted, network, sent, term, node, reads>>
 
@@ -229,7 +232,7 @@ Next ==
         \/ \E claim \in Claims : Possible(claim) /\ Claim(n, claim)
         \/ sent < SentMax /\ (FenceOthers(n) \/ SendBarrier(n) \/ Write(n, {MaxId(node[n].store) + 1}))
         \/ ReadAsSent(n) \/ Lead(n) \/ Stop(n) \/ Compare(n) \/ Apply(n, Len(node[n].store) + 1)
-        \/ Readers # {} /\ Acknowledge(n, Len(node[n].store))
+        \/ Readers # {} /\ \E end \in {Len(node[n].store), high} : Acknowledge(n, end)
         \/ \E reader \in Readers : BeginRead(reader, n)
     \/ Replicate(high + 1)
     \/ \E m \in network : Arrive(m)
