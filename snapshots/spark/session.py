@@ -108,7 +108,8 @@ def _running() -> SparkSession | None:
         _kill_java()  # It has ended; PySpark would go on asking it.
         return None
     try:
-        running = SparkSession.getActiveSession()
+        # Java knows it by the thread's connection, which a failed step has closed.
+        running = SparkSession.getActiveSession() or SparkSession._instantiatedSession  # noqa: SLF001 (there is no other way)
         if running is None or not running.sparkContext._jsc.sc().isStopped():  # noqa: SLF001 (there is no other way)
             return running
         running.stop()

@@ -507,6 +507,8 @@ def test_lost_chunks_are_never_folded_again_from_a_log_that_has_moved_on(
     made = builder.build_now(given, None, "spark", spoiling(engine.FOLDING, lose), offset=40)
     assert (made.engine, made.offset) == ("spark", 40)
     is_sound(made, tmp_path, log)
+    with open_session(given) as found:
+        assert found is spark, "a step that failed ends no session that it has not begun"
 
 
 @pytest.mark.parametrize("extend", [False, pytest.param(True, marks=pytest.mark.long)])
