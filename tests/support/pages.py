@@ -176,9 +176,9 @@ class Page:
             yield f"touch {self._folder}/{number}.done\n"
 
     def _filled_log(self, runs: list[Block]) -> Iterator[str]:
-        """Register a schema if the page restores a snapshot from Kafka: an empty one would be refused."""
+        """Register a schema if the page builds or restores a snapshot of Kafka: an empty one is refused."""
         code = "".join(each.code for each in runs)
-        if not self._broker or "registrar snapshot restore" not in code:
+        if not self._broker or not re.search("registrar snapshot (restore|build .*--kafka)", code):
             return
         topic = re.search(r"snapshot build.* (--topic \S+)", code)
         listen = f"--listen 127.0.0.1:{_FILLING_PORT} --data {self._folder}/filling"
