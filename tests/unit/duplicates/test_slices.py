@@ -52,7 +52,7 @@ def test_each_slice_has_a_view_of_its_own(
     still_open: list[bool] = []
 
     def between() -> None:
-        still_open.append(any(hasattr(each, "get") for each in views))
+        still_open.append(any(each.get for each in views))
 
     assert process.in_slices(steps(STEPS), MovingView(), settings, None, between).total == STEPS
     assert (len(views), still_open) == (STEPS + 1, [False] * STEPS)
