@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
 
 from snapshots.census.plan import Use
 
@@ -128,7 +128,7 @@ def committed(servers: str, topic: str, partitions: int) -> Iterator[Message]:
         "bootstrap.servers": servers, "group.id": topic, "log_level": 0, "isolation.level": "read_committed",
         "auto.offset.reset": "earliest", "enable.partition.eof": True, "enable.auto.commit": False,
     })  # fmt: skip
-    consumer.assign([TopicPartition(topic, number, OFFSET_INVALID) for number in range(partitions)])
+    consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(partitions)])
     ended = set[int]()
     try:
         while len(ended) < partitions:
