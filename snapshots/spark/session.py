@@ -110,7 +110,9 @@ def _running() -> SparkSession | None:
     try:
         # Java knows it by the thread's connection, which a failed step has closed.
         running = SparkSession.getActiveSession() or SparkSession._instantiatedSession  # noqa: SLF001 (there is no other way)
-        if running is None or not running.sparkContext._jsc.sc().isStopped():  # noqa: SLF001 (there is no other way)
+        if running is None or running.sparkContext._jsc is None:  # noqa: SLF001 (as above)
+            return None  # Nothing runs, or only the context was stopped.
+        if not running.sparkContext._jsc.sc().isStopped():  # noqa: SLF001 (as above)
             return running
         running.stop()
     except (Py4JError, OSError):

@@ -34,7 +34,10 @@ def kill(session):
 def fail(session):
     raise OSError
 
-for work in (None, None, fail, None, kill, None):
+def stop(session):
+    session.sparkContext.stop()
+
+for work in (None, None, fail, None, kill, stop, None):
     try:
         with open_session(given, keep=True) as session:
             show(session)
@@ -47,7 +50,7 @@ for work in (None, None, fail, None, kill, None):
 
 # In make test, tests/process/snapshots/test_spark.py builds several times in one session.
 @pytest.mark.long
-def test_a_kept_session_serves_the_next_build_unless_a_build_failed_or_java_was_killed(
+def test_a_kept_session_serves_the_next_build_unless_a_build_failed_or_it_was_stopped_or_killed(
     tmp_path: Path,
 ) -> None:
     """All have what the user sets, and leave nothing in the home folder."""
@@ -57,15 +60,17 @@ def test_a_kept_session_serves_the_next_build_unless_a_build_failed_or_java_was_
         capture_output=True, text=True, check=False, timeout=900,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    first, second, failing, failed, renewed, killed, lost, last = done.stdout.splitlines()
+    first, second, failing, failed, renewed, killed, lost, stopped, last = done.stdout.splitlines()
     assert first == second == failing
     assert (failed, lost) == ("failed", "failed")
     assert renewed == killed
-    counts, sessions, javas, *found = zip(*(line.split() for line in (first, renewed, last)), strict=True)
-    assert counts == ("3",) * 3
-    assert found == [("true",) * 3, ("NO_CODEGEN",) * 3]
-    assert len({*sessions}) == 3, "a session whose build failed was ended"
-    assert javas[0] == javas[1] != javas[2], "Java serves on, and is replaced once it was killed"
+    counts, sessions, javas, *found = zip(
+        *(line.split() for line in (first, renewed, stopped, last)), strict=True
+    )
+    assert counts == ("3",) * 4
+    assert found == [("true",) * 4, ("NO_CODEGEN",) * 4]
+    assert len({*sessions}) == 4, "a session whose build failed was ended"
+    assert javas[0] == javas[1] != javas[2] == javas[3], "Java serves on, and is replaced once it was killed"
     assert not list(tmp_path.iterdir())
 
 
