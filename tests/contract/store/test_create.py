@@ -9,7 +9,7 @@ import lmdb
 import pytest
 
 from registry.base.processes.lmdb_check import DATA
-from registry.store.create import NewStore, Origin
+from registry.store.create import NewStore, Origin, OutOfOrder
 from registry.store.environment import COMMIT_BYTES, MAY_BE_MAPPED, bytes_used
 from registry.store.layout import ROWS, TABLES, State
 
@@ -57,3 +57,11 @@ def test_rows_are_added_where_no_room_can_be_taken_ahead(
         new.finish(ORIGIN)
     assert len(asked) <= 1, "not asked for again"
     check(folder)
+
+
+@pytest.mark.parametrize("key", [b"a", b"b"])
+def test_rows_out_of_order_are_refused_also_between_batches(tmp_path: Path, key: bytes) -> None:
+    with NewStore(tmp_path / "store-1", MAP) as new:
+        new.append([(b"a", b"1"), (b"b", b"2")])
+        with pytest.raises(OutOfOrder, match="row 3 "):
+            new.append([(key, b"3")])

@@ -218,6 +218,16 @@ def test_parts_that_are_not_what_the_manifest_says_are_refused_though_their_hash
     assert not (tmp_path / "store-1").exists()
 
 
+def test_parts_with_another_number_of_rows_than_the_manifest_are_refused(
+    tmp_path: Path, location: Location
+) -> None:
+    manifest = _with_part(location, encode_rows([(b"a", b"1"), (b"d", b"2")]), 2, b"a", b"d")
+    wrong = manifest._replace(counts={"V": 3})
+    with pytest.raises(UnusableSnapshot, match="hold 2 rows, but its manifest says 3"):
+        load(wrong, location, tmp_path / "store-1", map_bytes=MAP, on_step=quiet)
+    assert not (tmp_path / "store-1").exists()
+
+
 def test_a_file_that_is_no_part_is_refused_though_its_hash_holds(tmp_path: Path, location: Location) -> None:
     manifest = _with_part(location, b"no arrow at all", 1, b"a", b"a")
     with pytest.raises(UnusableSnapshot, match="damaged"):

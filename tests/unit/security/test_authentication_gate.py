@@ -178,6 +178,7 @@ def test_a_pass_holds_until_users_or_rules_change() -> None:
             assert found is not None
             assert found.admission is admission
             assert gate.holds(found)
+            assert found.until <= time.monotonic() + UNUSED_S, "its use is noticed before it is forgotten"
             gate.rules_changed()
             assert not gate.holds(found)
             found = gate.find_pass(credentials)
