@@ -70,6 +70,10 @@ class DamagedLog(LogError):
     """The log's files are corrupt; the text says which records are lost."""
 
 
+class LogClosed(LogError):
+    """The log was closed by this process, which is about to end: the caller ends, too."""
+
+
 class Claim(NamedTuple):
     """The right to append. The barrier's value holds it."""
 
@@ -240,7 +244,7 @@ class Log(Protocol):
         ...
 
     def close(self) -> None:
-        """Release the log; later and waiting calls raise :class:`LogError`."""
+        """Release the log; later and waiting calls raise :class:`LogClosed`."""
         ...
 
 

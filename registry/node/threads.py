@@ -12,8 +12,8 @@ from typing import Any
 
 from registry.domain.commands import Outcome
 from registry.domain.pending_command import PendingCommand
-from registry.log.contract import LogError
-from registry.store.layout import StoreError
+from registry.log.contract import LogClosed, LogError
+from registry.store.layout import StoreClosed, StoreError
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +42,8 @@ class Threads:
         """Run ``run`` in the calling thread, and report if it fails."""
         try:
             run()
+        except (LogClosed, StoreClosed):
+            pass  # The node stops, and the thread has outlasted its time.
         except (LogError, StoreError) as error:
             # Known to happen: the next start deals with it.
             _log.error("%s; the node starts again", error)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,9 +25,6 @@ from .layout import READERS_MAX, TABLES
 MAY_BE_MAPPED = sys.platform == "linux"
 # More than the new pages of any commit, which has a few thousand records.
 COMMIT_BYTES = 128 << 20
-# How long views are waited for, so that the environment can be opened again.
-_VIEWS_END_S = 0.5
-_LOOK_S = 0.001
 
 
 class Environment:
@@ -75,21 +71,3 @@ def bytes_used(env: lmdb.Environment) -> int:
     """Return the size of the file up to its last page."""
     used: int = (env.info()["last_pgno"] + 1) * env.stat()["psize"]
     return used
-
-
-def views_have_ended(env: lmdb.Environment) -> bool:
-    """Wait a moment for the views of this process to end; return true if none is open.
-
-    The caller sees to it that none begins.
-    """
-    end = time.monotonic() + _VIEWS_END_S
-    while _has_views(env):
-        if time.monotonic() > end:
-            return False
-        time.sleep(_LOOK_S)
-    return True
-
-
-def _has_views(env: lmdb.Environment) -> bool:
-    readers = (line.split() for line in env.readers().splitlines())
-    return any(words[0] == str(os.getpid()) and words[-1] != "-" for words in readers if words)

@@ -94,6 +94,10 @@ class DamagedStore(StoreError):
     """The store's rows are corrupt; it must be rebuilt from the log."""
 
 
+class StoreClosed(StoreError):
+    """The store was closed by this process, which is about to end: the caller ends, too."""
+
+
 class StoreMissing(StoreError):
     """The store does not exist yet."""
 

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import lmdb
 
+from registry.base.processes.lmdb_check import views_have_ended
 from registry.domain.history.entries import Slice
 from registry.domain.log_format.lineage import NOTHING, Lineage, Mismatch
 from registry.domain.rows.layout import CLEAR, VERSION
@@ -29,10 +30,10 @@ from registry.domain.rows.view import Change, complete_from, gap_below
 
 from . import id_counts, layout
 from .counts import CountIndex
-from .environment import MAY_BE_MAPPED, Environment, bytes_used, views_have_ended
+from .environment import MAY_BE_MAPPED, Environment, bytes_used
 from .id_counts import IdCountIndex
 from .indexes import Adopt, Commit, Digest, HistoryIndex, Index, LineageIndex, Revision, new_revision, prepare
-from .layout import BLOCK, DamagedStore, State, StoreError
+from .layout import BLOCK, DamagedStore, State, StoreClosed, StoreError
 from .views import StoreView
 
 
@@ -376,21 +377,40 @@ class Store:
             self._env.sync(True)
 
     def close(self) -> None:
-        """Sync the store, mark it as cleanly closed, and release it. Open views become invalid."""
-        with self._writing:
+        """Sync the store, mark it as cleanly closed, and release it.
+
+        From then on every other call raises :class:`StoreClosed`, so a thread that has outlasted its time
+        does no harm. While it still reads, the environment stays open: the process is about to end.
+        """
+        with self._writing, self._opening:
             if self._closed:
                 return
             self._closed = True
-            if self.read_only:
-                self._env.close()
-                return
-            # On a full disk the store stays marked as open, so it is rebuilt after a reboot.
-            with suppress(lmdb.Error), closing(self._env):
-                self._env.sync(True)
-                with self._env.begin(self._meta, write=True) as txn:
-                    txn.put(layout.META_CLEAN, b"1")
-                self._env.sync(True)
-                self._environment.cut(self._env)
+            closed: Any = _Closed(self.path)
+            env, self._env = self._env, closed
+            if not self.read_only:
+                self._mark_clean(env)
+            if views_have_ended(env):
+                env.close()
+
+    def _mark_clean(self, env: lmdb.Environment) -> None:
+        # On a full disk the store stays marked as open, so it is rebuilt after a reboot.
+        with suppress(lmdb.Error):
+            env.sync(True)
+            with env.begin(self._meta, write=True) as txn:
+                txn.put(layout.META_CLEAN, b"1")
+            env.sync(True)
+            self._environment.cut(env)
+
+
+class _Closed:
+    """Placeholder for the environment of a closed store."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __getattr__(self, name: str) -> Any:
+        raise StoreClosed(f"the store in {self._path} is closed")
 
 
 def mark_mismatch(folder: Path, mismatch: Mismatch | None) -> None:

@@ -1,4 +1,4 @@
-"""Checking LMDB files in a child process.
+"""LMDB files: checking them in a child process, and knowing when this process has ceased to read one.
 
 LMDB maps its file and keeps no checksums of its pages: reading a truncated or overwritten file does not raise
 an error but kills the process. So files are examined in a short-lived child process first, and a crash of the
@@ -14,6 +14,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -25,8 +26,29 @@ DATA = "data.mdb"
 STRUCTURE_BYTES_MAX = 8 << 20
 # The most that an examination takes, in seconds.
 EXAMINED_S = 120.0
+# How long the reads of this process are waited for.
+_VIEWS_END_S = 0.5
+_LOOK_S = 0.001
 
 _CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE}
+
+
+def views_have_ended(env: lmdb.Environment) -> bool:
+    """Wait a moment for the read transactions of this process to end; return true if none is open.
+
+    The caller sees to it that none begins. An environment that is closed under one ends the process.
+    """
+    end = time.monotonic() + _VIEWS_END_S
+    while _has_views(env):
+        if time.monotonic() > end:
+            return False
+        time.sleep(_LOOK_S)
+    return True
+
+
+def _has_views(env: lmdb.Environment) -> bool:
+    readers = (line.split() for line in env.readers().splitlines())
+    return any(words[0] == str(os.getpid()) and words[-1] != "-" for words in readers if words)
 
 
 class CannotExamine(Exception):

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import lmdb
 
+from registry.base.processes.lmdb_check import views_have_ended
 from registry.domain.log_format.lineage import Lineage
 from registry.domain.log_format.records import Entry
 from registry.log.contract import (
@@ -24,6 +25,7 @@ from registry.log.contract import (
     DamagedLog,
     Fencing,
     Fetched,
+    LogClosed,
     LogError,
     RecordHeaders,
 )
@@ -67,6 +69,8 @@ class EmbeddedLog:
         self._advice = advice
         self.record_bytes_max = record_bytes_max
         self._writing = threading.Lock()
+        # Held to begin reading; _writing comes before it.
+        self._opening = threading.Lock()
         self._appended = threading.Condition()
         self._closed = False
         self._verified = 0
@@ -137,9 +141,8 @@ class EmbeddedLog:
 
     def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
         """Read records, see :meth:`.contract.Log.read`; a wrong checksum raises :class:`DamagedLog`."""
-        self._alive()
         try:
-            with self._env.begin(self._tables.records) as txn:
+            with self._begin_reading() as txn:
                 found = read_records(txn, offset, records_max, bytes_max)
                 return with_principals(txn, self._tables.principals, found)
         except layout.BadRecord as bad:
@@ -147,8 +150,12 @@ class EmbeddedLog:
         except (lmdb.CorruptedError, lmdb.PageNotFoundError) as error:
             raise self._damaged_error(f"reading from offset {offset}: {error}") from error
         except lmdb.Error as error:
-            self._alive()
             raise LogError(f"the log in {self._path} cannot be read: {error}") from error
+
+    def _begin_reading(self) -> lmdb.Transaction[bytes]:
+        with self._opening:
+            self._alive()
+            return self._env.begin(self._tables.records)
 
     def read_again(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
         """Read records, as :meth:`read` does: no read disturbs another."""
@@ -255,19 +262,23 @@ class EmbeddedLog:
         return self._verified >= self._state.end
 
     def close(self) -> None:
-        """Release the log; threads in :meth:`wait` end with an error."""
-        with self._writing:
+        """Release the log; threads in :meth:`wait`, and later calls, end with :class:`LogClosed`.
+
+        While a thread still reads, the environment stays open: the process is about to end.
+        """
+        with self._writing, self._opening:
             if self._closed:
                 return
             self._closed = True
-            self._env.close()
+            if views_have_ended(self._env):
+                self._env.close()
             os.close(self._lock_fd)
         with self._appended:
             self._appended.notify_all()
 
     def _alive(self) -> None:
         if self._closed:
-            raise LogError(f"the log in {self._path} is closed")
+            raise LogClosed(f"the log in {self._path} is closed")
 
     def _damaged_error(self, finding: str) -> DamagedLog:
         text = (

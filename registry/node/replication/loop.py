@@ -12,7 +12,7 @@ import orjson
 from registry.domain.rows import layout
 from registry.domain.rows.view import scan
 from registry.log.contract import DamagedLog, ForeignLog, Log, LogError, Unreachable
-from registry.store.layout import DamagedStore, StoreError
+from registry.store.layout import DamagedStore, StoreClosed, StoreError
 from registry.store.lmdb import Store
 
 from .follower import Follower
@@ -180,7 +180,7 @@ class FollowLoop:
             raise StaleStore(self._staleness.too_long())
         try:
             went = self._follower.step()
-        except DamagedStore:
+        except (DamagedStore, StoreClosed):
             raise
         except StoreError as error:
             self._store_failed(error)
@@ -221,7 +221,7 @@ class FollowLoop:
                 elif went and self._is_at_end():
                     self._nudged.wait(self._pause_s())
                 self._look()
-            except (DamagedStore, StaleStore, DamagedLog):
+            except (DamagedStore, StoreClosed, StaleStore, DamagedLog):
                 raise
             except StoreError:
                 self._stopping.wait(_RETRY_S)
@@ -288,7 +288,7 @@ class FollowLoop:
         with self._stepping:
             try:
                 staleness.at_end(asked)
-            except DamagedStore:
+            except (DamagedStore, StoreClosed):
                 raise
             except StoreError as error:
                 self._store_failed(error)

@@ -22,6 +22,7 @@ from registry.log.contract import (
     Fencing,
     Fetched,
     ForeignLog,
+    LogClosed,
     LogError,
     OnAppended,
     OutcomeUnknown,
@@ -204,11 +205,11 @@ class ReconnectingLog:
         return [] if log is None else log.check_topic()
 
     def close(self) -> None:
-        """Release the log and stop looking for one; later and waiting calls raise :class:`LogError`."""
+        """Release the log and stop looking for one; later and waiting calls raise :class:`LogClosed`."""
         with self._changed:
             self._closed = True
             log, self._log = self._log, None
-            self._error = LogError("the log is closed")
+            self._error = LogClosed("the log is closed")
             self._changed.notify_all()
         if log is not None:
             log.close()

@@ -15,7 +15,7 @@ from registry.domain.admission import is_large
 from registry.domain.pending_command import PendingCommand
 from registry.log.contract import AsyncLog, Fenced, Fencing, LogError, OutcomeUnknown, Unreachable
 from registry.node.leadership.role import RoleHolder, Task
-from registry.store.layout import DamagedStore, StoreError
+from registry.store.layout import DamagedStore, StoreClosed, StoreError
 
 from .batch_writer import Append, LogCall, Steps, resume_steps, run_steps
 from .writer import Writer
@@ -152,7 +152,7 @@ class WriteLoop:
             return str(error)
         except LogError as error:
             self._role_holder.depose(str(error))
-        except DamagedStore:
+        except (DamagedStore, StoreClosed):
             raise
         except StoreError as error:
             return str(error)
