@@ -6,7 +6,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Container, Coroutine, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from election.contract import Identity
 from registry.domain.admission import Room
@@ -17,9 +17,7 @@ from .command_forwarder import Forwarding
 from .node_port import Answers, NodePort
 from .peer_client import Peer, unreachable
 from .reports import Report, Reporting, Reports
-
-if TYPE_CHECKING:
-    from .server import PeerServer
+from .server import PeerServer
 
 # The time for the answers of all other nodes, and how many are asked at once.
 ASK_ALL_S: Final = 3.0
@@ -74,8 +72,6 @@ class Peers:
 
     async def start(self, listener: socket.socket) -> None:
         """Serve the peer endpoint on ``listener``, a bound socket."""
-        from .server import PeerServer  # noqa: PLC0415 (hypercorn is not worth its time where no peers are)
-
         self._server = PeerServer(
             self._node_port,
             self._signings,

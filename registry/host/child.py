@@ -26,12 +26,11 @@ import orjson
 
 from registry.base.config.settings import Settings
 from registry.base.processes.child_process import Parent, forked_by_parent
+from registry.base.processes.forked_process import close_all_but, name_process
 
 _STOPPING = {signal.SIGTERM, signal.SIGINT}
 # Pauses between looks whether a process that has closed its channel has ended; the last one is repeated.
 _LOOKS_S = (0.001, 0.004, 0.016, 0.05)
-_NAME_BYTES_MAX = 15
-_STANDARD_MAX = 2  # standard error
 _TOO_MANY_PROCESSES = "the limit of processes or threads is reached (ulimit -u, TasksMax of systemd, pids)"
 _ADVICE = {
     errno.EAGAIN: _TOO_MANY_PROCESSES,
@@ -142,8 +141,9 @@ class Child:
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _close_all_but(line.fileno())
-            _name_process(f"registry-{self.kind}")
+            close_all_but(line.fileno())
+            _empty_input()
+            name_process(f"registry-{self.kind}")
             given = forked_by_parent(line, self._settings, self._endpoint, parent=parent, process=self.kind)
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
             code = main(given)
@@ -210,24 +210,10 @@ def _reap_orphans() -> None:
             os.waitpid(found.si_pid, os.WNOHANG)
 
 
-def _close_all_but(kept: int) -> None:
-    """Close all files but the standard ones and ``kept``; standard input becomes empty.
-
-    Above all the parent's ends of other channels: their children end when these are closed.
-    """
-    for each in [int(file.name) for file in Path("/dev/fd").iterdir()]:
-        if each > _STANDARD_MAX and each != kept:
-            with contextlib.suppress(OSError):  # the folder's own is closed already
-                os.close(each)
+def _empty_input() -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-
-
-def _name_process(name: str) -> None:
-    """Name this process in ``top`` and ``ps -o comm``: its command line is the parent's; on Linux only."""
-    with contextlib.suppress(OSError):
-        Path("/proc/self/comm").write_text(name[:_NAME_BYTES_MAX], encoding="ascii")
 
 
 def _reason(error: OSError) -> str:

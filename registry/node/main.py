@@ -17,4 +17,7 @@ def main(parent: Parent) -> int:
 
     from .process import run  # noqa: PLC0415
 
+    if parent.settings.kafka:
+        from . import peering  # noqa: F401, PLC0415 (used once the log is open)
+
     return uvloop.run(run(parent, opening))

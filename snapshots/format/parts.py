@@ -99,9 +99,11 @@ def read_batches(
     import pyarrow as pa  # noqa: PLC0415 - as in schema_of
 
     _check_unpacked(data)
-    schema, options, previous = schema_of(changes=changes), None, b""
+    schema, previous = schema_of(changes=changes), b""
+    # One thread decompresses: others would take a processor from the one that uses the rows.
+    options = pa.ipc.IpcReadOptions(use_threads=False)
     if only_keys:
-        schema, options = pa.schema([schema.field(0)]), pa.ipc.IpcReadOptions(included_fields=[0])
+        schema, options.included_fields = pa.schema([schema.field(0)]), [0]
     try:
         with pa.ipc.open_stream(pa.py_buffer(data), options=options) as reader:
             if reader.schema != schema:

@@ -30,8 +30,9 @@ _ROOT = Path(__file__).parents[3]
 # For glibc's allocator: variables of the environment that it reads when a program starts, and their numbers
 # in mallopt(3). Threads share two heaps, and freed blocks of a mebibyte and more return to the system. By
 # default, the memory of large requests stays in a heap for each thread.
+_HEAPS = 2
 _ALLOCATOR = {
-    "MALLOC_ARENA_MAX": (-8, 2),
+    "MALLOC_ARENA_MAX": (-8, _HEAPS),
     "MALLOC_MMAP_THRESHOLD_": (-3, 1 << 20),
     "MALLOC_TRIM_THRESHOLD_": (-1, 1 << 20),
 }
@@ -54,15 +55,21 @@ def module_command(module: str, *arguments: str) -> tuple[list[str], dict[str, s
     return [sys.executable, "-P", "-m", module, *arguments], environment
 
 
-def keep_freed_memory(*, keep: bool, block_bytes: int = _KEPT_BLOCK_BYTES) -> None:
+def keep_freed_memory(*, keep: bool, block_bytes: int = _KEPT_BLOCK_BYTES, heaps: int = _HEAPS) -> None:
     """Have this process keep the memory that it frees, or return it to the system as usual.
 
-    Larger blocks than ``block_bytes``, at most 32 MiB, are returned in any case. Settings of the allocator in
-    the environment are kept, if they are others than our own.
+    Larger blocks than ``block_bytes``, at most 32 MiB, are returned in any case. ``heaps``: how many threads
+    share, of those that are yet to begin. Settings of the allocator in the environment are kept, if they are
+    others than our own.
     """
     libc = ctypes.CDLL(None)
+    wanted = {
+        "MALLOC_ARENA_MAX": heaps,
+        "MALLOC_MMAP_THRESHOLD_": block_bytes,
+        "MALLOC_TRIM_THRESHOLD_": _KEPT_BYTES,
+    }
     with contextlib.suppress(AttributeError):  # other C libraries have no mallopt
-        for name, kept in (("MALLOC_MMAP_THRESHOLD_", block_bytes), ("MALLOC_TRIM_THRESHOLD_", _KEPT_BYTES)):
+        for name, kept in wanted.items():
             number, usual = _ALLOCATOR[name]
             if os.environ.get(name, str(usual)) == str(usual):
                 libc.mallopt(number, kept if keep else usual)

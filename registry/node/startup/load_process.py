@@ -76,10 +76,13 @@ def main() -> None:
     # The node ends this process; ignore the signal that a service manager sends to all processes.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     reporter = _Reporter()
+    # Arrow's own allocators do not return freed memory to the system.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     # Arrow imports numpy if it is installed, which takes half of the time and is not needed here.
     sys.modules["numpy"] = cast("Any", None)
     # Each batch needs as much as the one before. A part may be larger, and what it leaves fits nothing else.
-    keep_freed_memory(keep=True, block_bytes=BATCH_BYTES + _ROW_BYTES)
+    # With a heap for each thread, more would be kept.
+    keep_freed_memory(keep=True, block_bytes=BATCH_BYTES + _ROW_BYTES, heaps=1)
     # Usually needed and slow to import, so start now: the input and the catalogue may take a while as well.
     threading.Thread(target=import_module, args=("pyarrow.compute",), name="import", daemon=True).start()
     length = int.from_bytes(sys.stdin.buffer.read(LENGTH_BYTES), "big")

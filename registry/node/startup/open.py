@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from registry.base.config.settings import Settings
 from registry.base.observe.progress import announced_if_slow
@@ -33,37 +33,36 @@ from snapshots.format.location import Location
 from .progress import StartProgress
 
 if TYPE_CHECKING:
-    import subprocess
-
     from registry.encoder.ciphers import NodeCipher
+
+    from .snapshot_loader import LoadProcess
 
 
 class LoadIfBehind:
-    """Loading of a snapshot for one start; used by the thread that opens log and store."""
+    """Loading of a snapshot for one start, in a ``with`` block of the thread that opens log and store."""
 
     def __init__(self, settings: Settings, starting: StartProgress) -> None:
+        """Start the loading process if there probably is a snapshot to load; there must be no thread yet.
+
+        The process imports its libraries while the log is opened.
+        """
         self._settings = settings
         self._starting = starting
-        self._begun: subprocess.Popen[bytes] | None = None
-
-    @contextmanager
-    def start_early(self) -> Iterator[None]:
-        """Start the loading process for a ``with`` block if there probably is a snapshot to load.
-
-        The process imports its libraries while the block opens the log.
-        """
-        if _probably_loads(self._settings):
-            from .snapshot_loader import begin  # noqa: PLC0415 (see the module)
+        self._begun: LoadProcess | None = None
+        if _probably_loads(settings):
+            from .snapshot_loader import fork  # noqa: PLC0415 (see the module)
 
             with suppress(OSError):  # reported when the process is needed
-                self._begun = begin()
-        try:
-            yield
-        finally:
-            if self._begun is not None:
-                from .snapshot_loader import end  # noqa: PLC0415 (see the module)
+                self._begun = fork()
 
-                end(self._begun)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._begun is not None:
+            from .snapshot_loader import end  # noqa: PLC0415 (see the module)
+
+            end(self._begun)
 
     def loader(self, log: Log) -> Load | None:
         """Return a function that loads a snapshot of ``log`` if worthwhile; ``None`` if that is disabled.
@@ -115,18 +114,23 @@ _log = logging.getLogger(__name__)
 def begin(settings: Settings) -> Opening:
     """Start opening log and store in a thread."""
     starting = StartProgress()
-    # Before this process imports what it needs for the log: the examination takes as long as that.
+    # Before this process imports what it needs for the log: it takes as long as that.
     begun = begin_examination(settings.data / "store")
+    if settings.kafka:
+        # The loading process needs it too.
+        from . import open_kafka  # noqa: F401, PLC0415 (a standalone node needs no client for Kafka)
+    load = LoadIfBehind(settings, starting)
     thread = ThreadPoolExecutor(1, "open")
-    opened = thread.submit(_open, settings, starting, begun)
+    opened = thread.submit(_open, settings, starting, load, begun)
     thread.shutdown(wait=False)
     return Opening(opened, starting)
 
 
-def _open(settings: Settings, starting: StartProgress, begun: BegunExamination | None) -> Opened:
+def _open(
+    settings: Settings, starting: StartProgress, load: LoadIfBehind, begun: BegunExamination | None
+) -> Opened:
     began = time.monotonic()
-    load = LoadIfBehind(settings, starting)
-    with load.start_early(), nullcontext() if begun is None else begun:
+    with load, nullcontext() if begun is None else begun:
         if settings.kafka:
             log, store = _open_on_kafka(settings, starting, load.loader, begun)
         else:

@@ -24,6 +24,7 @@ import orjson
 
 from registry.base.config.settings import Settings
 from registry.base.processes.child_process import module_command
+from registry.base.processes.forked_process import ForkedProcess
 from registry.domain.log_format.lineage import Lineage
 from registry.log.contract import Log, LogError
 from registry.log.embedded.log import EmbeddedLog, now_ms
@@ -38,28 +39,33 @@ from .load_process import LENGTH_BYTES, LoadInput
 from .progress import StartProgress
 
 _LOOK_S = 0.1
+LoadProcess = subprocess.Popen[bytes] | ForkedProcess
+
 _CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT}
 _log = logging.getLogger(__name__)
 
 
-def begin() -> subprocess.Popen[bytes]:
+def begin() -> LoadProcess:
     """Start a process that gets ready to load a snapshot; it ends when its input is closed.
 
     Raises :class:`OSError`.
     """
     command, environment = module_command("registry.node.startup.load_process")
-    # Arrow's own allocators do not return freed memory to the system.
-    environment.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    # Nor does malloc with one arena per thread.
-    environment.setdefault("MALLOC_ARENA_MAX", "1")
     # A process group of its own, so that Ctrl-C in a terminal does not interrupt it.
     return subprocess.Popen(  # noqa: S603 (ours)
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, process_group=0
     )
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
-    """End a process of :func:`begin` that is not needed."""
+def fork() -> LoadProcess:
+    """Do the same sooner, in a process that has a single thread."""
+    from . import load_process  # noqa: PLC0415 (a program of its own otherwise)
+
+    return ForkedProcess(load_process.main, "registry-load")
+
+
+def end(process: LoadProcess) -> None:
+    """End a process of :func:`begin` or :func:`fork` that is not needed."""
     with process:
         process.kill()
 
@@ -70,11 +76,11 @@ def load_in_child(
     folder: Path,
     applied: int,
     starting: StartProgress,
-    begun: subprocess.Popen[bytes] | None = None,
+    begun: LoadProcess | None = None,
 ) -> bool:
     """Load a snapshot of ``log`` that is ahead of offset ``applied`` into the LMDB environment ``folder``.
 
-    ``begun`` is the process of :func:`begin`, if that was called. Return true if a snapshot was loaded;
+    ``begun`` is the process of :func:`fork`, if that was called. Return true if a snapshot was loaded;
     otherwise the folder is removed. Raises :class:`.progress.Stopped`.
     """
     taken = False
@@ -92,7 +98,7 @@ def _load_next(
     folder: Path,
     applied: int,
     starting: StartProgress,
-    begun: subprocess.Popen[bytes] | None,
+    begun: LoadProcess | None,
     refused: Mapping[str, str] = MappingProxyType({}),
 ) -> bool:
     wanted = LoadRequest(
@@ -142,9 +148,7 @@ class _OtherHistory(Exception):
         self.id, self.why = id, why
 
 
-def _follow(
-    process: subprocess.Popen[bytes], load: LoadInput, starting: StartProgress, log: Log
-) -> tuple[str, str]:
+def _follow(process: LoadProcess, load: LoadInput, starting: StartProgress, log: Log) -> tuple[str, str]:
     """Process reports until the process ends; return the ids of the snapshots that it chose last and loaded.
 
     Both are empty if there is none. Raises :class:`_OtherHistory` if it chooses a snapshot with records that
