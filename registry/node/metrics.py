@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from registry import VERSION
 from registry.base.observe.metric_table import CONFLUENT_TYPES
@@ -19,18 +19,26 @@ _ROLES = ("primary", "secondary", "following")
 _STATES = (LIVE, DELETED)
 
 
-def metrics(node: Node, audit_lost: int) -> bytes:
+def samples_of_processes() -> list[Sample]:
+    """Return the samples of the host's processes; reads files, so it is called in a thread."""
+    from registry.base.observe import prometheus  # noqa: PLC0415 (its library would slow down the start)
+
+    return [*prometheus.samples(os.getppid())]
+
+
+def metrics(node: Node, audit_lost: int, of_processes: Iterable[Sample]) -> bytes:
     """Return the metrics in Prometheus' text format.
 
-    ``audit_lost``: number of audit entries that this process has lost.
+    ``audit_lost``: number of audit entries that this process has lost. ``of_processes``: see
+    :func:`samples_of_processes`, which has also imported what this function needs.
     """
-    from registry.base.observe import prometheus  # noqa: PLC0415 (its library would slow down the start)
+    from registry.base.observe import prometheus  # noqa: PLC0415 (as above)
 
     total, stock = node.processes.total(), node.maintenance.inventory.stock
     samples = [
         *_of_node(node), *_of_work(node, total), *_of_search(node), *_aliases(node, total),
         *(() if stock is None else (*_of_stock(stock), *_of_ids(stock), *_aliases_of_stock(stock))),
-        *node.snapshots.entries.samples(), *node.webhooks.samples(), *prometheus.samples(os.getppid()),
+        *node.snapshots.entries.samples(), *node.webhooks.samples(), *of_processes,
     ]  # fmt: skip
     samples.append(Sample("registrar_audit_lost", total.audit_lost + audit_lost))
     if node.files is not None:

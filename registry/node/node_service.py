@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -28,6 +28,7 @@ from registry.api.node_queries import (
     OwnersAt,
 )
 from registry.audit.tail import AuditEntries, AuditQuery
+from registry.base.observe.metrics import Sample
 from registry.domain.commands import Outcome, refusal
 from registry.domain.errors import TOO_MANY_WRITES, UNEXPECTED, RegistryError
 from registry.domain.history.moment import OwnerRows
@@ -51,6 +52,7 @@ from registry.ipc.messages import (
 from snapshots.catalogue.catalogue import Entry
 
 from .ipc_server import ReaderConnection
+from .metrics import samples_of_processes
 from .node import Node
 
 T = TypeVar("T")
@@ -62,7 +64,7 @@ class Answering(NamedTuple):
     node: Node
     status: Callable[[], NodeStatus]
     cluster: Callable[[], ClusterStatus]
-    metrics: Callable[[], bytes]
+    metrics: Callable[[Iterable[Sample]], bytes]
 
 
 # Returns the answer; raises :class:`RegistryError` for one that there is not.
@@ -79,7 +81,8 @@ async def _cluster(parts: Answering, _: None) -> ClusterStatus:
 
 async def _metrics(parts: Answering, _: None) -> bytes:
     await parts.node.maintenance.inventory.recount()
-    return parts.metrics()
+    # The library's files, and those of /proc, may keep a thread waiting for a slow disk or a busy process.
+    return parts.metrics(await asyncio.to_thread(samples_of_processes))
 
 
 async def _past(parts: Answering, request: OwnersAt) -> OwnerRows:
@@ -149,7 +152,7 @@ class NodeService:
         *,
         status: Callable[[], NodeStatus],
         cluster: Callable[[], ClusterStatus],
-        metrics: Callable[[], bytes],
+        metrics: Callable[[Iterable[Sample]], bytes],
         confirm_timeout_s: float,
     ) -> None:
         self.node = node

@@ -189,7 +189,7 @@ class NodeProcess:
         service = NodeService(
             node, self._traced.trace_commands(router.submit),
             status=partial(status, node), cluster=cluster.status,
-            metrics=lambda: metrics(node, self._governance.audit_lost),
+            metrics=lambda of_processes: metrics(node, self._governance.audit_lost, of_processes),
             confirm_timeout_s=self._settings.confirm_timeout_s,
         )  # fmt: skip
         return NodeServer(node, router, service, ipc, peers, peer)

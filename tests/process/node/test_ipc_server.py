@@ -78,7 +78,7 @@ async def _replies(path: Path, question: msgspec.Struct) -> list[msgspec.Struct]
         submit,
         status=node.status,
         cluster=cast("Any", None),
-        metrics=lambda: b"",
+        metrics=lambda _: b"",
         confirm_timeout_s=1,
     )
     server = IpcServer(service)
