@@ -50,13 +50,22 @@ def clustered(
     produce(kafka.address, topic, entries)
     settings = (
         *("--topic", topic, "--group", topic, "--snapshots", str(folder / "snapshots")),
-        *("--confirm-timeout-s", "10", "--snapshots-builder", "none", *flags),
+        *("--confirm-timeout-s", "10", "--snapshots-builder", "none"),
     )
+    each = [list(_of_node(flags, number)) for number in range(nodes)]
     with (
-        Cluster(folder, nodes, settings=settings, kafka=kafka.address, front_by="") as cluster,
+        Cluster(folder, nodes, settings=settings, each=each, kafka=kafka.address, front_by="") as cluster,
         open_front(folder / "front", cluster.nodes) as front,
     ):
         yield Place(front.url)
+
+
+def _of_node(flags: Iterable[str], number: int) -> Iterator[str]:
+    """Yield the flags of one node: each has an audit log of its own."""
+    before = ""
+    for flag in flags:
+        yield f"{flag}-{number}" if before == "--audit-log" else flag
+        before = flag
 
 
 def produce(servers: str, topic: str, entries: Iterable[Entry]) -> None:
