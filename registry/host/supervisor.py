@@ -1,13 +1,16 @@
 """The parent process: starts a node and its readers, restarts those that die, stops all in order.
 
 It does nothing else, so that nothing else can bring it down. A child that refuses to start, because its data
-are damaged or its port is taken, would refuse again: then everything ends with the child's message.
+are damaged or its port is taken, would refuse again: then everything ends with the child's message. Only a
+full disk and the like may pass while the other processes serve, so a child that has served is tried again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
+import os
 import signal
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -23,6 +26,9 @@ _PAUSES_S = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0)
 _STEADY_S = 30.0
 # Starts of a child that has never begun to listen.
 _FIRST_STARTS_MAX = 5
+# What lacks for a time: room, a disk that can be written, files that may be opened, memory.
+_LACKS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+_PASSING = tuple(map(os.strerror, _LACKS))
 
 _log = logging.getLogger(__name__)
 
@@ -92,6 +98,8 @@ class Supervisor:
             failures = 0 if child.lived_s > _STEADY_S else failures + 1
             if code == REFUSED:
                 refusal = child.refused or f"the {child.kind} refused to start"
+                if child.listening.is_set() and may_pass(refusal):
+                    ended, refusal = f"the {child.kind} cannot start: {refusal}", ""
             elif failures >= _FIRST_STARTS_MAX and not child.listening.is_set():
                 refusal = f"the {child.kind} ended {failures} times before it could serve ({_how(code)})"
                 if -code == signal.SIGBUS:
@@ -152,6 +160,11 @@ class Supervisor:
             await child.listening.wait()
         await self._node.ready.wait()
         self._announce()
+
+
+def may_pass(refusal: str) -> bool:
+    """Return true if a later start may succeed; what LMDB refuses has no number, so the text has to do."""
+    return any(text in refusal for text in _PASSING)
 
 
 def _how(code: int) -> str:

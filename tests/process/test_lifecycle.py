@@ -18,9 +18,11 @@ import pytest
 from deploy.local.process import freeze
 from registry.base.config.loading import Settings
 from registry.host.serve import banner
+from registry.host.supervisor import may_pass
 from registry.store import layout
 from registry.ui.console import BUNDLES, is_complete
 from tests.process.raw import RawClient, get, post
+from tests.support.disks import Disk
 from tests.support.running import PATIENT, Registry, children_of, free_port, until
 
 # Less than a request may take to arrive, and more than a stop takes though one hangs, for a busy machine.
@@ -244,6 +246,40 @@ def test_readers_serve_what_they_have_while_the_node_is_away(registry: Registry)
     finally:
         os.kill(node, signal.SIGCONT)
     assert registry.stop() == 0
+
+
+@pytest.mark.logs_errors(r"ended \(SIGKILL\)", "No space left on device")
+def test_readers_serve_while_a_node_cannot_start_again_for_lack_of_room(tmp_path: Path) -> None:
+    with Disk(tmp_path / "data") as disk:
+        registry = Registry(tmp_path / "data").wait()
+        try:
+            register(registry)
+            (node,) = (pid for pid, module in children(registry).items() if module == "registry-node")
+            disk.fill()
+            os.kill(node, signal.SIGKILL)
+            until(lambda: registry.output.count("the node cannot start: ") > 1, 60, "two attempts")
+            assert httpx.get(f"{registry.url}/subjects", timeout=PATIENT).json() == ["a"]
+            disk.free()
+            until(registry.ready, 60, "the registry to be ready again")
+            assert register(registry).json()["id"] == 1
+            assert registry.stop() == 0
+        finally:
+            registry.kill()
+
+
+@pytest.mark.parametrize(
+    ("refusal", "passes"),
+    [
+        ("the store in /data/store cannot be opened: [Errno 28] No space left on device", True),
+        ("/data/log cannot be used: Read-only file system", True),
+        ("cannot listen: Too many open files", True),
+        ("The log in /data/log is damaged: the record at offset 3 is unreadable", False),
+        ("cannot listen on 127.0.0.1:8081: Address already in use", False),
+        ("the node refused to start", False),
+    ],
+)
+def test_only_what_may_pass_lets_a_child_that_has_served_try_again(refusal: str, passes: bool) -> None:
+    assert may_pass(refusal) is passes
 
 
 def test_a_taken_port_refuses_the_start(tmp_path: Path, shared: Registry) -> None:
