@@ -134,6 +134,31 @@ def test_what_is_typed_while_an_earlier_text_comes_into_force_is_kept(opened, wa
     expect(field).to_have_value("early-value")
 
 
+@pytest.mark.parametrize(
+    ("address", "label", "name"),
+    [
+        ("/try", "Subject", "subject"),
+        ("/activity", "Subjects with the prefix", "q"),
+        ("/cluster/audit", "Principal", "principal"),
+    ],
+)
+def test_back_discards_what_was_typed_and_does_not_count_yet(opened, watch, address, label, name) -> None:
+    watch.allow("Failed to load resource")  # this registry has no audit log
+    page = opened(f"{address}?{name}=first")
+    page.clock.install()
+    field = page.get_by_label(label, exact=True)
+    expect(field).to_have_value("first")
+    page.evaluate("(address) => { location.hash = address; }", f"#{address}?{name}=second")
+    expect(field).to_have_value("second")
+    page.clock.pause_at(page.evaluate("Date.now() + 1000"))
+    field.fill("pending")
+    page.go_back()
+    expect(field).to_have_value("first")
+    page.clock.run_for(5000)  # longer than any pause
+    expect(field).to_have_value("first")
+    assert page.url.endswith(f"#{address}?{name}=first")
+
+
 def test_a_click_on_a_link_is_not_undone_by_what_was_typed_before(opened) -> None:
     """The search is written into the address when it pauses, which may be just after a click."""
     page = opened("/subjects")
