@@ -152,6 +152,12 @@ test("steps are carried out in order, and a refusal stops no other step", async 
   assert.equal(ended, "done");
 });
 
+test("what a proxy answers in the registry's place is no refusal, and ends the plan", async () => {
+  const { results, ended } = await run(async () => { throw refusal(404, { kind: "foreign" }); });
+  assert.deepEqual(results, [[1, "failed: refused 404"]]);
+  assert.equal(ended, "failed");
+});
+
 test("what was left out is not done, and cancelling finishes the step that has begun", async () => {
   assert.deepEqual((await run(async () => null, { out: [1, 3] })).results, [[2, "done"]]);
   const { results, ended } = await run(async () => null, { cancelAfter: 1 });

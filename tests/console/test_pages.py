@@ -158,6 +158,24 @@ def test_what_a_proxy_keeps_inside_is_named_as_that(opened: Opened, watch: Watch
     expect(page.get_by_text("Configs and modes are left out. A proxy keeps this inside.")).to_be_visible()
 
 
+@pytest.mark.parametrize("body", ["not here", '{"message": "no such route"}', "null"])
+def test_an_answer_that_is_not_the_registrys_is_no_answer_about_what_was_asked(
+    opened: Opened, watch: Watch, body: str
+) -> None:
+    watch.allow("Failed to load resource: the server responded with a status of 404")
+    page = opened("/lookup")
+    foreign = re.compile(r"^http://[^/]+/(subjects|usage|scopes|contexts|changes)\b")
+    page.route(foreign, lambda route: route.fulfill(status=404, body=body, content_type="application/json"))
+    base = page.url.partition("#")[0]
+    for address in ("home", "subjects", "subjects/orders-value", "usage", "config", "activity"):
+        page.goto(f"{base}#/{address}")
+        alert = page.get_by_role("main").get_by_role("alert").filter(has_text="The registry did not answer")
+        expect(alert.first).to_contain_text("A proxy or a load balancer has answered this request itself.")
+        expect(page.get_by_text("A proxy keeps this inside")).to_have_count(0)
+        expect(page.get_by_text("There is no census")).to_have_count(0)
+        expect(page.get_by_text("There is no change feed")).to_have_count(0)
+
+
 def test_tables_do_not_widen_a_narrow_page(opened: Opened) -> None:
     page = opened("/contexts")
     expect(page.get_by_role("button", name="Delete the context .eu")).to_be_visible()

@@ -353,7 +353,7 @@ FAILURES = (
     (401, {"error_code": 40101, "message": "Credentials are required"}, "Sign in to see this"),
     (403, {"error_code": 40301, "message": "Not for you"}, "You do not have permission to see this"),
     (503, {"error_code": 50301, "message": "Not now"}, "The registry is temporarily unavailable"),
-    (502, None, "The registry refused this"),
+    (502, None, "The registry did not answer"),
     (None, None, "The registry cannot be reached"),
 )
 

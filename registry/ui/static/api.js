@@ -1,6 +1,8 @@
 // The registry's API. Paths are relative to the page, so that they work behind a proxy that adds a prefix.
 
 const ROOT = new URL("..", document.baseURI);
+// What is for administrators, and what the examples of proxies do not pass on.
+const INNER = /^\/(admin|metrics|node|quarantine|usage\/(sources|unknown))(\/|$)/;
 const JSON_TYPE = "application/json";
 
 /**
@@ -27,23 +29,30 @@ let seen = null; // the end of the log, as far as this page has seen it
 export class ApiError extends Error {
   /**
    * kind: "unreachable" (no answer), "refused" (an error of the registry) or "foreign" (not the registry's answer).
-   * status: of HTTP, 0 without an answer; code: the registry's error_code; retryAfter: seconds, or null.
+   * status: of HTTP, 0 without an answer; code: the registry's error_code; retryAfter: seconds, or null; where: the
+   * path of the request.
    *
    * @param {"unreachable" | "refused" | "foreign"} kind
    * @param {string} message
-   * @param {{ status?: number, code?: number, retryAfter?: number | null }} [details]
+   * @param {{ status?: number, code?: number, retryAfter?: number | null, where?: string }} [details]
    */
-  constructor(kind, message, { status = 0, code = 0, retryAfter = null } = {}) {
+  constructor(kind, message, { status = 0, code = 0, retryAfter = null, where = "" } = {}) {
     super(message);
     this.kind = kind;
     this.status = status;
     this.code = code;
     this.retryAfter = retryAfter;
+    this.where = where;
   }
 
-  /** True if a proxy has answered, which does not pass such requests on. */
+  /** True if the registry says that something does not exist; others who say so know nothing of it. */
+  get notFound() {
+    return this.kind === "refused" && this.status === 404;
+  }
+
+  /** True if a proxy has answered what is for administrators: it keeps that inside. */
   get keptInside() {
-    return this.kind === "foreign" && (this.status === 403 || this.status === 404);
+    return this.kind === "foreign" && (this.status === 403 || this.status === 404) && INNER.test(this.where);
   }
 
   /** True if the same request may succeed later. */
@@ -126,7 +135,7 @@ export async function getWithTag(where, options) {
     const answer = await request("GET", where, options);
     return { value: await answer.json(), tag: answer.headers.get("etag") ?? undefined, seen: seenIn(answer) };
   } catch (error) {
-    if (!(error instanceof ApiError) || error.status !== 404) throw error;
+    if (!error.notFound) throw error;
     return { value: null, tag: null, seen: seenOffset() ?? 0 };
   }
 }
@@ -263,7 +272,7 @@ export async function request(method, where, options = {}) {
     sent = await authorization(method, sent);
     answer = await answered(method, where, sent.header, options);
   }
-  if (!answer.ok) throw await refusalOf(answer);
+  if (!answer.ok) throw await refusalOf(answer, where);
   return answer;
 }
 
@@ -302,16 +311,14 @@ async function answered(method, where, credential, { query, body, signal, header
   }
 }
 
-async function refusalOf(answer) {
-  const wait = answer.headers.get("retry-after");
+async function refusalOf(answer, where) {
+  const { status, headers } = answer;
+  const wait = headers.get("retry-after");
   const retryAfter = wait === null || Number.isNaN(Number(wait)) ? null : Number(wait);
-  try {
-    const { error_code: code, message } = await answer.json();
-    return new ApiError("refused", String(message), { status: answer.status, code, retryAfter });
-  } catch {
-    return new ApiError("foreign", `HTTP ${answer.status}, not from the registry`,
-      { status: answer.status, retryAfter });
-  }
+  const { error_code: code, message } = await answer.json().catch(() => ({})) ?? {};
+  return typeof code === "number"
+    ? new ApiError("refused", String(message), { status, code, retryAfter, where })
+    : new ApiError("foreign", `HTTP ${status}, not from the registry`, { status, retryAfter, where });
 }
 
 /**

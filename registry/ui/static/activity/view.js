@@ -102,7 +102,7 @@ function Listed({ filter }) {
     else inFrame(events.filter((event) => concerns(filter, event)));
   });
   const { rows = null, begin = null, most = FIRST } = list ?? {};
-  if (error?.status === 404) {
+  if (error?.notFound) {
     return html`<${Notice} kind="empty" title="There is no change feed">
       <p>This registry is older than the console.</p><//>`;
   }

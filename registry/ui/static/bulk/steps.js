@@ -45,8 +45,8 @@ async function patiently(perform, { cancelled, pause }) {
 }
 
 /** True if the registry has decided about this step: then the next ones can still be done. */
-function isVerdict({ status, temporary }) {
-  return status >= 400 && status < 500 && status !== 401 && !temporary;
+export function isVerdict({ kind, status, temporary }) {
+  return kind !== "foreign" && status >= 400 && status < 500 && status !== 401 && !temporary;
 }
 
 /** Returns the numbers of steps by what they do: { delete: 3, keep: 1 }. */

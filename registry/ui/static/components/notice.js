@@ -20,6 +20,9 @@ const TITLES = {
   503: "The registry is temporarily unavailable",
 };
 
+// Of errors that are not the registry's.
+const OTHERS = { unreachable: "The registry cannot be reached", foreign: "The registry did not answer" };
+
 /** What to do where a proxy passes requests for administrators not on. */
 export const KEPT_INSIDE = "A proxy keeps this inside. Administrators open the console at the address of a node, from "
   + "a network that reaches it.";
@@ -30,10 +33,11 @@ export function Failure({ error, onRetry }) {
     return html`<${Notice} kind="warning" title="Not available at this address" action=${onRetry && "Try again"}
       onAction=${onRetry}><p>${KEPT_INSIDE} <span class="quiet">(HTTP ${error.status})</span></p><//>`;
   }
-  const title = error.kind === "unreachable"
-    ? "The registry cannot be reached" : TITLES[error.status] ?? "The registry refused this";
   return html`
-    <${Notice} kind="error" title=${title} action=${onRetry && "Try again"} onAction=${onRetry}>
+    <${Notice} kind="error" title=${OTHERS[error.kind] ?? TITLES[error.status] ?? "The registry refused this"}
+      action=${onRetry && "Try again"} onAction=${onRetry}>
+      ${error.kind === "foreign" && html`<p>A proxy or a load balancer has answered this request itself. Its
+        configuration or its log says why.</p>`}
       ${error.kind !== "unreachable" &&
         html`<p>${plain(error.message)}${error.code ? html` <span class="quiet">(${error.code})</span>` : ""}</p>`}
       ${onRetry && error.temporary && html`<${Retry} seconds=${error.retryAfter} onRetry=${onRetry} key=${error} />`}

@@ -9,7 +9,6 @@ import { href } from "../router.js";
 import { useLoaded } from "../schema/loading.js";
 
 const SHOWN = 5;
-const NOT_FOUND = 404;
 
 export function Unused() {
   const { value, error, reload } = useLoaded(newestCensus, []);
@@ -44,7 +43,7 @@ async function newestCensus(signal) {
   try {
     return await get("/usage/census", { query: { unused: SHOWN + 1 }, signal });
   } catch (error) {
-    if (error.status === NOT_FOUND) return null;
+    if (error.notFound) return null;
     throw error;
   }
 }

@@ -7,7 +7,7 @@ export async function eventsOf(subject, limit, signal) {
     const answer = await request("GET", path`/subjects/${subject}/history`, { query: { limit }, signal });
     return { ...(await answer.json()), more: answer.headers.has("link") };
   } catch (error) {
-    if (NOT_OFFERED.has(error.status)) return null;
+    if (error.kind === "refused" && NOT_OFFERED.has(error.status)) return null;
     throw error;
   }
 }

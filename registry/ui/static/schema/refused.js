@@ -5,11 +5,10 @@ import { Failure, Notice } from "../components/notice.js";
 import { to } from "../router.js";
 
 const GONE = 410;
-const NOT_FOUND = 404;
 
 /** error: of a request as of an offset; query: of the page. */
 export function Refused({ error, subject, query, onRetry }) {
-  if (error.status === NOT_FOUND) {
+  if (error.notFound) {
     return html`<${Notice} kind="empty" title="It did not exist at that time"><p>${plain(error.message)}</p><//>`;
   }
   if (error.status !== GONE) return html`<${Failure} error=${error} onRetry=${onRetry} />`;

@@ -20,7 +20,7 @@ export function TimelinePage({ subject, rows, first, deleted, current, reached, 
   const found = useEntries(subject, { ...pageAt(rows, first), deleted }, query.at);
   const entries = new Map((found.value?.versions ?? []).map((each) => [each.version, each]));
   return html`
-    ${found.error && !NOT_OFFERED.includes(found.error.status) &&
+    ${found.error && !(found.error.kind === "refused" && NOT_OFFERED.includes(found.error.status)) &&
       html`<li><${Failure} error=${found.error} onRetry=${found.reload} /></li>`}
     ${rows.map((row) => html`
       <${Row} key=${row.number} subject=${subject} row=${row} entry=${entries.get(row.number)}

@@ -1,6 +1,6 @@
 // Makes the plan of an upload, and registers its versions: nothing else is changed.
 import { getWithTag, path, send } from "../api.js";
-import { KEEP, REGISTER } from "../bulk/steps.js";
+import { KEEP, REGISTER, isVerdict } from "../bulk/steps.js";
 import { plain } from "../names.js";
 import { bodyOf } from "../schema/reading.js";
 import { byReferences, qualified } from "./files.js";
@@ -45,7 +45,7 @@ export class Upload {
         path`/compatibility/subjects/${subject}/versions`, { query: { verbose: true }, body, signal });
       return compatible ? made(REGISTER, "compatible") : made(KEEP, `incompatible: ${messages[0] ?? "see Try"}`);
     } catch (error) {
-      if (!(error.status >= 400 && error.status < 500) || error.status === 401) throw error;
+      if (!isVerdict(error)) throw error;
       return made(KEEP, error.message);
     }
   }
@@ -82,7 +82,7 @@ async function registered(subject, body, signal) {
   try {
     return (await send("POST", path`/subjects/${subject}`, { body, signal })).version;
   } catch (error) {
-    if (error.status !== 404) throw error;
+    if (!error.notFound) throw error;
     return null;
   }
 }

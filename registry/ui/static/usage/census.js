@@ -7,7 +7,6 @@ import { Notice } from "../components/notice.js";
 import { count, moment } from "../cluster/units.js";
 import { resource } from "../live/store.js";
 
-const NOT_FOUND = 404;
 const REGISTRY = new URL("..", document.baseURI).href.replace(/\/$/, "");
 
 /** The newest census as GET /usage/census shows it; null if there is none. */
@@ -15,7 +14,7 @@ export const CENSUS = resource("census", async (signal) => {
   try {
     return await get("/usage/census", { signal });
   } catch (error) {
-    if (error.status === NOT_FOUND) return null;
+    if (error.notFound) return null;
     throw error;
   }
 }, () => false);
