@@ -30,7 +30,7 @@ HOLD = """(pattern) => {
     const text = await answer.text();
     globalThis.waiting += 1;
     await held;
-    return new Response(text, answer);
+    return new Response(text || null, answer); // some statuses forbid even an empty one
   };
 }"""
 # Holds texts that are packed for an address.

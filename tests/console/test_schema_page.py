@@ -569,8 +569,10 @@ def test_an_alias_is_set_and_removed_after_what_it_means_was_said(filled: httpx.
     expect(dialog).to_contain_text("It has 1 version.")
     assert not barriers(page)
     dialog.get_by_role("button", name="Change this subject").click()
-    expect(alias).to_contain_text("Requests for this name are answered by alias-new")
+    expect(page.get_by_text("This name leads to alias-new.")).to_be_visible()
     assert filled.get("/config/alias-old").json()["alias"] == "alias-new"
+    page.goto(page.url.partition("#")[0] + "#/config?scope=alias-old")
+    expect(alias).to_contain_text("Requests for this name are answered by alias-new")
     field_.fill("")
     alias.get_by_role("button", name="Remove").click()
     page.get_by_role("dialog", name="Remove the alias?").get_by_role("button", name="Change").click()

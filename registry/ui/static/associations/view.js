@@ -26,8 +26,8 @@ export default function Associations({ params: { subject } }) {
   const settings = useResource(SCOPES, subject);
   const refusal = refusing(usePermitted(subject), settings.value?.mode, { write: "changed" });
   const [open, setOpen] = useState(null); // "new", or the association to remove
-  const finish = () => {
-    setOpen(null);
+  const finish = (shown) => {
+    if (shown) setOpen(null);
     found.reload();
   };
   return html`<div class="usage">
@@ -64,7 +64,7 @@ function columns(refusal, onRemove) {
 
 /**
  * Runs a request without effect at first, then with it. Returns { tried, busy, error, run, reset }; reset() when the
- * request becomes another one, for which an answer to the one before says nothing.
+ * request becomes another one, for which an answer to the one before says nothing. onDone(shown): see `useWrite`.
  */
 function useTrial(request, onDone) {
   const [state, setState] = useState({});
@@ -75,7 +75,7 @@ function useTrial(request, onDone) {
     const isLast = begin();
     try {
       await request(dryRun);
-      if (!dryRun) onDone();
+      if (!dryRun) onDone(isLast());
       else if (isLast()) setState({ tried: true });
     } catch (error) {
       if (isLast()) setState({ error });

@@ -3,7 +3,8 @@ import { html, useEffect, useId, useRef } from "../vendor.js";
 
 /**
  * onClose: called after Escape or a click on Close; the parent then no longer shows the dialog. fixed: neither closes
- * it. The focus is on the first element with `autofocus`.
+ * it. The focus is on the first element with `autofocus`. Who follows a link or goes back leaves the dialog, too: it is
+ * about the page that was shown.
  */
 export function Dialog({ title, onClose, children, footer, fixed }) {
   const element = useRef();
@@ -13,6 +14,11 @@ export function Dialog({ title, onClose, children, footer, fixed }) {
     element.current.showModal();
     return () => before?.focus?.();
   }, []);
+  useEffect(() => {
+    const left = () => fixed || element.current.close();
+    addEventListener("popstate", left);
+    return () => removeEventListener("popstate", left);
+  }, [fixed]);
   // The browser lets a page keep a dialog open only once, so the key itself is caught too.
   const keep = (event) => fixed && (event.type === "cancel" || event.key === "Escape") && event.preventDefault();
   return html`

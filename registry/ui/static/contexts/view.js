@@ -13,6 +13,7 @@ import { to } from "../router.js";
 import { Loaded } from "../schema/loading.js";
 import { CONTEXTS } from "../schema/resources.js";
 import { scopeOf } from "../schema/scopes.js";
+import { useWrite } from "../schema/writing.js";
 import { GuardedButton } from "../session/guarded.js";
 import { usePermitted } from "../session/permitted.js";
 import { Release } from "./release.js";
@@ -45,9 +46,9 @@ export default function Contexts() {
       }}
     <//>
     ${doomed && html`<${Deletion} context=${doomed} onClose=${() => setDoomed(null)}
-      onDone=${() => { setDoomed(null); contexts.reload(); }} />`}
+      onDone=${(shown) => { if (shown) setDoomed(null); contexts.reload(); }} />`}
     ${releasing && html`<${Release} entry=${releasing} onClose=${() => setReleasing(null)}
-      onDone=${() => { setReleasing(null); ids.reload(); }} />`}</div>`;
+      onDone=${(shown) => { if (shown) setReleasing(null); ids.reload(); }} />`}</div>`;
 }
 
 function columns(isAdmin, onDelete, onRelease) {
@@ -88,20 +89,12 @@ const HELD = resource("held", async (signal, context) => (await get("/subjects",
 
 function Deletion({ context, onClose, onDone }) {
   const held = useResource(HELD, context);
-  const [{ busy, error }, setState] = useState({});
-  const run = async () => {
-    setState({ busy: true });
-    try {
-      await request("DELETE", path`/contexts/${context}`);
-      onDone();
-    } catch (failure) {
-      setState({ error: failure });
-    }
-  };
+  const { busy, error, run } = useWrite((_, shown) => onDone(shown));
+  const remove = () => run(() => request("DELETE", path`/contexts/${context}`));
   return html`
     <${Dialog} title="Delete this context?" onClose=${onClose}
       footer=${html`<button onClick=${onClose}>Keep it</button>
-        <button class="danger" disabled=${busy || held.value === true} onClick=${run}>Delete it</button>`}>
+        <button class="danger" disabled=${busy || held.value === true} onClick=${remove}>Delete it</button>`}>
       <p><${Name} plain text=${context} /></p>
       <p>Only a context without subjects can be deleted, soft-deleted ones included. It is then no longer listed, and
         exists again with its next subject.</p>

@@ -37,7 +37,7 @@ function Confirm({ subject, event, what, old, onClose }) {
     (signal) => (setting ? settingBefore(subject, event, what, old, signal) : lostBy(subject, event, signal)),
     [subject, event.offset],
   );
-  const writing = useWrite(onClose);
+  const writing = useWrite((_, shown) => shown && onClose());
   const now = useRef(null); // what is replaced: all its members, also those of a change that came in between
   const done = useRef(new Set()); // versions that were registered again, if somebody else came in between
   const look = async () => {
@@ -100,7 +100,7 @@ async function orNone(answer) {
   try {
     return await answer;
   } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return null;
+    if (error.notFound) return null;
     throw error;
   }
 }

@@ -16,9 +16,10 @@ export function ownerOf({ subject, context }) {
 
 const isAbout = (event, [subject], value) =>
   event.subject === subject || (event.subject !== undefined && event.subject === value?.subject);
-// A version that is gone is missing in the list of versions, and cannot be read.
+// A version that is gone is missing in the list of versions, and cannot be read. With an alias, which is of the config,
+// another subject answers.
 const isOfVersion = (event, [subject, number], value) => isAbout(event, [subject], value)
-  && event.kind !== "version_deleted" && (event.kind.startsWith("subject_") || event.version === number);
+  && event.kind !== "version_deleted" && (/^(subject|config)_/.test(event.kind) || event.version === number);
 const changesVersions = ({ kind }) => kind.startsWith("version_") || kind.startsWith("subject_");
 
 /** The versions of a subject, see `versionsOf`. */

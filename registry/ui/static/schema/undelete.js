@@ -12,12 +12,13 @@ import { latestOf } from "./resources.js";
 import { Overtaken, useWrite } from "./writing.js";
 
 export function Restore({ subject, versions, number, refusal, onDone }) {
-  const [open, setOpen] = useState(false);
-  if (!versions.some((each) => each.number === number && each.deleted)) return null;
+  const [chosen, setChosen] = useState(null); // as it was when the dialog was opened
+  const offered = versions.some((each) => each.number === number && each.deleted);
   return html`
-    <${GuardedButton} needs="write" refusal=${refusal} onClick=${() => setOpen(true)}>Restore…<//>
-    ${open && html`<${Confirm} subject=${subject} number=${number} onClose=${() => setOpen(false)}
-      onDone=${(shown) => { if (shown) setOpen(false); onDone(); }} />`}`;
+    ${offered && html`<${GuardedButton} needs="write" refusal=${refusal}
+      onClick=${() => setChosen({ subject, number })}>Restore…<//>`}
+    ${chosen && html`<${Confirm} ...${chosen} onClose=${() => setChosen(null)}
+      onDone=${(shown) => { if (shown) setChosen(null); onDone(); }} />`}`;
 }
 
 function Confirm({ subject, number, onClose, onDone }) {

@@ -29,8 +29,6 @@ import { Restore } from "./undelete.js";
 import { Usage } from "./usage.js";
 import { Versions, numberOf, useSteps } from "./versions.js";
 
-const NOT_FOUND = 404;
-
 /**
  * params: subject, version (optional); query: view (a tab), form, deleted, at (an offset); see `Comparison` for others.
  */
@@ -48,7 +46,7 @@ export default function SchemaView({ params: { subject, version }, query }) {
 function Present({ subject: asked, wanted, query, onChange }) {
   const listed = useResource(VERSIONS, asked);
   return html`
-    ${listed.error?.status === NOT_FOUND && html`<${Before} subject=${asked} />`}
+    ${listed.error?.notFound && html`<${Before} subject=${asked} />`}
     <${Loaded} of=${listed} what="the versions">
       ${(found) => html`
         <${Subject} asked=${asked} wanted=${wanted} ...${found} query=${query}
@@ -71,7 +69,8 @@ function Before({ subject }) {
 function Subject({ asked, subject, wanted, versions, older, details, query, onChange, onWritten }) {
   const live = versions.filter(({ deleted }) => !deleted);
   const number = numberOf(wanted, live[0] ?? versions[0]);
-  const [open, setOpen] = useState(null); // the dialog: "version" or "subject"
+  // What the dialog deletes, as it was when it was opened: somebody else may register a version, or set an alias.
+  const [doomed, setDoomed] = useState(null);
   const permitted = usePermitted(subject);
   const refusal = subject !== asked && details?.alias ? () => "The subject that answers has an alias itself."
     : refusing(permitted, details?.mode);
@@ -79,13 +78,14 @@ function Subject({ asked, subject, wanted, versions, older, details, query, onCh
   useKeys("Schema", [
     { keys: "e", does: "Try a new version", run: () => navigate(to("/try", { subject, version: number })) },
   ]);
+  const choose = (chosen) => setDoomed({ subject, number: chosen, versions });
   const written = (permanent, shown) => {
     if (!shown) {
       onWritten();
       return;
     }
-    const gone = open === "subject" ? versions.length : versions.filter((each) => each.number !== number).length === 0;
-    setOpen(null);
+    const gone = doomed.number === null || versions.every((each) => each.number === doomed.number);
+    setDoomed(null);
     if (permanent && gone) {
       navigate("/subjects");
       return;
@@ -101,9 +101,9 @@ function Subject({ asked, subject, wanted, versions, older, details, query, onCh
       <a class="button" href=${`#${to`/usage/subjects/${subject}`}`}>Usage</a>
       <${CopyAs} what=${{ kind: "version", subject, version: number }} />
       <${Restore} subject=${subject} versions=${versions} number=${number} refusal=${refusal} onDone=${onWritten} />
-      <${GuardedButton} needs="delete" refusal=${refusal} class="danger" onClick=${() => setOpen("version")}>Delete
+      <${GuardedButton} needs="delete" refusal=${refusal} class="danger" onClick=${() => choose(number)}>Delete
         version ${number}…<//>
-      <${GuardedButton} needs="delete" refusal=${refusal} class="danger" onClick=${() => setOpen("subject")}>Delete the
+      <${GuardedButton} needs="delete" refusal=${refusal} class="danger" onClick=${() => choose(null)}>Delete the
         subject…<//>
     </div>
     <div class="schema">
@@ -114,8 +114,8 @@ function Subject({ asked, subject, wanted, versions, older, details, query, onCh
           query=${query} onChange=${onChange} onWritten=${onWritten} />`
         : html`<${Notice} kind="empty" title=${`Version ${number} does not exist`} />`}
     </div>
-    ${open && html`<${DeleteDialog} subject=${subject} number=${open === "version" ? number : null} versions=${versions}
-      associated=${details?.associations > 0} onClose=${() => setOpen(null)} onDone=${written} />`}`;
+    ${doomed && html`<${DeleteDialog} ...${doomed} associated=${details?.associations > 0}
+      onClose=${() => setDoomed(null)} onDone=${written} />`}`;
 }
 
 function Version({ subject, number, versions, details, query, onChange, onWritten }) {

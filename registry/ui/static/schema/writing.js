@@ -20,12 +20,13 @@ const EVENTS_MAX = 50;
  * the user has left or closed what began it, and must be taken nowhere.
  *
  * run(write, seen, look): write(tag) sends the change under a tag, see `send`. seen: { tag, seen } of what the user
- * has looked at; look() promises the same of what is there now, for those who want their change anyway.
+ * has looked at; look() promises the same of what is there now, for those who want their change anyway. Without look,
+ * a refusal of the tag is an error as any other.
  */
 export function useWrite(onDone) {
   const [state, setState] = useState({});
   const begin = useLast();
-  const run = async (write, seen, look) => {
+  const run = async (write, seen = {}, look = undefined) => {
     setState({ busy: true });
     const isShown = begin();
     try {
@@ -33,8 +34,8 @@ export function useWrite(onDone) {
       setState({ done: done ?? true });
       onDone?.(done, isShown());
     } catch (error) {
-      if (error.status !== CHANGED) setState({ error });
-      else setState({ overtaken: { since: seen.seen, again: async () => run(write, await look(), look) } });
+      if (error.status !== CHANGED || !look) setState({ error });
+      else setState({ overtaken: { since: seen.seen, look, again: (now) => run(write, now, look) } });
     }
   };
   return { ...state, run, close: () => setState({}) };
@@ -51,9 +52,16 @@ export function Overtaken({ writing, ...shown }) {
 
 function Question({ subject, overtaken, onClose, children }) {
   const [{ busy, failure }, setState] = useState({});
-  const again = () => {
+  const begin = useLast();
+  const again = async () => {
     setState({ busy: true });
-    overtaken.again().catch((error) => setState({ failure: error }));
+    const isShown = begin();
+    try {
+      const now = await overtaken.look();
+      if (isShown()) overtaken.again(now); // who has closed this does not want it any more
+    } catch (error) {
+      setState({ failure: error });
+    }
   };
   return html`
     <${Dialog} title="Changed in the meantime" onClose=${onClose}

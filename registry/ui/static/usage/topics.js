@@ -8,6 +8,7 @@ import { Failure } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { count } from "../cluster/units.js";
 import { plain } from "../names.js";
+import { useWrite } from "../schema/writing.js";
 import { GuardedButton } from "../session/guarded.js";
 import { ListingEnd, useListing } from "./listing.js";
 import { SchemaLink, USE_COLUMNS } from "./uses.js";
@@ -25,24 +26,16 @@ export function Sources() {
       rowKey=${({ source }) => source} />`}
     <${ListingEnd} listing=${listing} what="sources" />
     ${gone && html`<${Removal} source=${gone} onClose=${() => setGone(null)}
-      onDone=${() => { setGone(null); listing.again(); }} />`}`;
+      onDone=${(shown) => { if (shown) setGone(null); listing.again(); }} />`}`;
 }
 
 function Removal({ source, onClose, onDone }) {
-  const [{ busy, error }, setState] = useState({});
-  const run = async () => {
-    setState({ busy: true });
-    try {
-      await request("DELETE", path`/usage/sources/${source}`);
-      onDone();
-    } catch (failure) {
-      setState({ error: failure });
-    }
-  };
+  const { busy, error, run } = useWrite((_, shown) => onDone(shown));
+  const remove = () => run(() => request("DELETE", path`/usage/sources/${source}`));
   return html`
     <${Dialog} title="Remove this source?" onClose=${onClose}
       footer=${html`<button onClick=${onClose}>Keep it</button>
-        <button class="danger" disabled=${busy} onClick=${run}>Remove it</button>`}>
+        <button class="danger" disabled=${busy} onClick=${remove}>Remove it</button>`}>
       <p><${Name} plain text=${source} /></p>
       <p>Remove a topic that does not exist any more: what it used no longer counts as used. The next census that reads
         it lists it again.</p>

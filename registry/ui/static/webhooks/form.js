@@ -5,8 +5,9 @@ import { KINDS } from "../activity/events.js";
 import { Dialog } from "../components/dialog.js";
 import { Name } from "../components/name.js";
 import { Failure, Notice } from "../components/notice.js";
+import { useWrite } from "../schema/writing.js";
 
-/** webhook: the one to change, as the form began with it; null for a new one. onDone({ name, secret }). */
+/** webhook: the one to change, as the form began with it; null for a new one. onDone({ name, secret }, shown). */
 export function WebhookForm({ webhook, onClose, onDone }) {
   const [name, setName] = useState("");
   const [url, setUrl] = useState(webhook?.url ?? "");
@@ -14,19 +15,13 @@ export function WebhookForm({ webhook, onClose, onDone }) {
   const [kinds, setKinds] = useState(webhook?.kinds ?? []);
   const [enabled, setEnabled] = useState(webhook?.enabled ?? true);
   const [from, setFrom] = useState("");
-  const [{ busy, error }, setState] = useState({});
-  const submit = async (event) => {
+  const { busy, error, run } = useWrite(onDone);
+  const submit = (event) => {
     event.preventDefault();
-    setState({ busy: true });
-    try {
-      const where = path`/admin/webhooks/${webhook?.name ?? name}`;
-      const body = { url, kinds, subjectPrefix: prefix, enabled };
-      onDone(await send("PUT", where, {
-        body: webhook || from === "" ? body : { ...body, from: Number(from) }, tag: webhook ? webhook.etag : null,
-      }));
-    } catch (failure) {
-      setState({ error: failure });
-    }
+    const where = path`/admin/webhooks/${webhook?.name ?? name}`;
+    const known = { url, kinds, subjectPrefix: prefix, enabled };
+    const body = webhook || from === "" ? known : { ...known, from: Number(from) };
+    run(() => send("PUT", where, { body, tag: webhook ? webhook.etag : null }));
   };
   const choose = (kind, chosen) =>
     setKinds((before) => (chosen ? [...before, kind] : before.filter((each) => each !== kind)));

@@ -4,21 +4,15 @@ import { path, send } from "../api.js";
 import { Dialog } from "../components/dialog.js";
 import { Name } from "../components/name.js";
 import { count } from "../cluster/units.js";
+import { useWrite } from "../schema/writing.js";
 import { Refusal } from "./form.js";
 
-/** onDone({ name }) after it was moved. */
+/** onDone({ name }, shown) after it was moved, see `useWrite`. */
 export function PositionForm({ webhook: { name, position, lag, etag }, onClose, onDone }) {
   const [offset, setOffset] = useState("");
-  const [{ busy, error }, setState] = useState({});
-  const move = async (wanted) => {
-    setState({ busy: true });
-    try {
-      await send("POST", path`/admin/webhooks/${name}/position`, { body: { offset: wanted }, tag: etag });
-      onDone({ name });
-    } catch (failure) {
-      setState({ error: failure });
-    }
-  };
+  const { busy, error, run } = useWrite((_, shown) => onDone({ name }, shown));
+  const move = (wanted) => run(() =>
+    send("POST", path`/admin/webhooks/${name}/position`, { body: { offset: wanted }, tag: etag }));
   return html`
     <${Dialog} title="Move the webhook" onClose=${onClose}>
       <p><${Name} plain text=${name} /> has received everything before the offset ${count(position ?? 0)}; ${count(lag

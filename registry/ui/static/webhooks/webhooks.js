@@ -11,6 +11,7 @@ import { Failure, Notice } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { count, moment } from "../cluster/units.js";
 import { usePolled } from "../live/polled.js";
+import { useWrite } from "../schema/writing.js";
 import { GuardedButton } from "../session/guarded.js";
 import { Refusal, WebhookForm } from "./form.js";
 import { PositionForm } from "./position.js";
@@ -22,18 +23,19 @@ const TONES = { delivering: "good", retrying: "warn", stopped: "bad", disabled: 
 export function Webhooks() {
   const { data, error, again } = usePolled((signal) => get(WHERE, { signal }), EVERY_MS);
   const [open, setOpen] = useState(null); // { what: "form", "position", "rotate" or "delete", webhook }
-  const [outcome, setOutcome] = useState(null); // of the last action
+  const [secrets, setSecrets] = useState([]); // new ones, which are shown only once: each until the user has it
+  const [outcome, setOutcome] = useState(null); // of the last test
   const close = () => {
     setOpen(null);
     again(); // somebody else may have been faster
   };
-  const begin = useLast();
-  const finish = (found) => {
-    begin(); // a secret is shown once, so no later answer may replace it
-    setOpen(null);
-    setOutcome(found);
+  const finish = ({ name, secret }, shown) => {
+    if (shown) setOpen(null);
+    setOutcome(null);
+    if (secret) setSecrets((before) => [...before, { name, secret }]);
     again();
   };
+  const begin = useLast();
   const test = async ({ name }) => {
     setOutcome({ name, testing: true });
     const isLast = begin();
@@ -51,8 +53,9 @@ export function Webhooks() {
       <${GuardedButton} needs="admin" class="primary" onClick=${() => actions.choose("form", null)}>Add a webhook…<//>
       <span class="quiet">Webhooks send each change to another system, signed and in order.</span>
     </p>
-    ${outcome && html`<${Outcome} key=${JSON.stringify(outcome)} outcome=${outcome}
-      onClose=${() => setOutcome(null)} />`}
+    ${secrets.map((each) => html`<${Secret} key=${each.secret} ...${each}
+      onClose=${() => setSecrets((before) => before.filter((other) => other !== each))} />`)}
+    ${outcome && html`<${Outcome} key=${JSON.stringify(outcome)} outcome=${outcome} />`}
     ${error && html`<${Failure} error=${error} onRetry=${again} />`}
     ${data === null && !error && html`<p class="quiet" role="status">Loading…</p>`}
     ${data?.length === 0 && html`<${Notice} kind="empty" title="No webhooks yet" />`}
@@ -100,28 +103,26 @@ function State({ webhook: { state, reason, lastError, nextAttempt, lastDelivered
     ${missed > 0 && html`<p><${Badge} tone="bad">missed ${count(missed)} records<//></p>`}`;
 }
 
-/** What became of the last action: a new secret, the receiver's answer, or an error. */
-function Outcome({ outcome: { name, secret, test, testing, error }, onClose }) {
+function Secret({ name, secret, onClose }) {
+  return html`
+    <${Notice} kind="warning" title="Pass this secret to the receiver now" action="I have it" onAction=${onClose}>
+      <p>The secret of <${Name} plain text=${name} /> is shown only once.</p>
+      <p class="command"><code class="text">${secret}</code> <${CopyButton} text=${secret} label="Copy the secret" />
+      </p>
+    <//>`;
+}
+
+/** What became of the last test: the receiver's answer, or an error. */
+function Outcome({ outcome: { name, test, testing, error } }) {
   if (error) return html`<${Failure} error=${error} />`;
   if (testing) return html`<p role="status">Sending a test event to <${Name} plain text=${name} />…</p>`;
-  if (secret) {
-    return html`
-      <${Notice} kind="warning" title="Pass this secret to the receiver now" action="I have it" onAction=${onClose}>
-        <p>The secret of <${Name} plain text=${name} /> is shown only once.</p>
-        <p class="command"><code class="text">${secret}</code> <${CopyButton} text=${secret} label="Copy the secret" />
-        </p>
-      <//>`;
-  }
-  if (test) {
-    const { delivered, status, error: reason, took_ms: took } = test;
-    return html`
-      <${Notice} kind=${delivered ? "info" : "error"}
-        title=${delivered ? "The test event was delivered" : "The test event was not delivered"}>
-        <p><${Name} plain text=${name} />: ${status === null ? "no answer" : `answer ${status}`} after ${count(took)}
-          ms${reason ? html`, <${Name} plain text=${reason} />` : ""}.</p>
-      <//>`;
-  }
-  return null;
+  const { delivered, status, error: reason, took_ms: took } = test;
+  return html`
+    <${Notice} kind=${delivered ? "info" : "error"}
+      title=${delivered ? "The test event was delivered" : "The test event was not delivered"}>
+      <p><${Name} plain text=${name} />: ${status === null ? "no answer" : `answer ${status}`} after ${count(took)}
+        ms${reason ? html`, <${Name} plain text=${reason} />` : ""}.</p>
+    <//>`;
 }
 
 const CONFIRMED = {
@@ -138,22 +139,17 @@ const CONFIRMED = {
 };
 
 function Confirm({ what, webhook, onClose, onDone }) {
-  const [{ busy, error }, setState] = useState({});
+  const { busy, error, run } = useWrite(onDone);
   const { title, label, method, where, text } = CONFIRMED[what];
-  const run = async () => {
-    setState({ busy: true });
-    try {
-      const answer = await submit(method, where(webhook), { tag: webhook.etag });
-      const { secret } = answer.status === 204 ? {} : await answer.json();
-      onDone({ name: webhook.name, secret });
-    } catch (failure) {
-      setState({ error: failure });
-    }
-  };
+  const change = () => run(async () => {
+    const answer = await submit(method, where(webhook), { tag: webhook.etag });
+    const { secret } = answer.status === 204 ? {} : await answer.json();
+    return { name: webhook.name, secret };
+  });
   return html`
     <${Dialog} title=${title} onClose=${onClose}
       footer=${html`<button onClick=${onClose}>Keep it as it is</button>
-        <button class="danger" disabled=${busy} onClick=${run}>${label}</button>`}>
+        <button class="danger" disabled=${busy} onClick=${change}>${label}</button>`}>
       <p><${Name} plain text=${webhook.name} /></p>
       <p>${text}</p>
       ${error && html`<${Refusal} error=${error} />`}
