@@ -68,9 +68,15 @@ def test_the_help_lists_the_keys_and_closes(opened) -> None:
     expect(page).to_have_title("Look up an id · Registrar")
 
 
-def test_an_address_that_does_not_exist_is_reported(opened) -> None:
+def test_an_address_that_does_not_exist_is_reported(opened, watch: Watch) -> None:
+    watch.allow("usage/census")  # there is none
     page = opened("/nothing/here")
     expect(page.get_by_role("alert")).to_contain_text("Page not found")
+    page.get_by_role("link", name="Go to Home.").click()
+    expect(page).to_have_title("Home · Registrar")
+    page.go_back()
+    expect(page).to_have_title("Page not found · Registrar")
+    expect(page.locator("[aria-live=polite]").first).to_have_text("Page not found")
 
 
 def test_the_theme_stays_as_chosen(opened) -> None:

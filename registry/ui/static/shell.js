@@ -35,7 +35,7 @@ export function Shell() {
     })),
   ]);
   useEffect(() => {
-    document.title = route ? `${titleOf(route, params)} · Registrar` : "Registrar";
+    document.title = `${titleOf(route, params)} · Registrar`;
   }, [route, params]);
   const [announced, setAnnounced] = useState("");
   const begun = useRef(true); // the page was loaded, which the browser announces itself
@@ -123,7 +123,9 @@ function scrollTo(bar, part) {
   if (part) bar.scrollLeft = part.offsetLeft - bar.offsetLeft - (bar.clientWidth - part.offsetWidth) / 2;
 }
 
-function titleOf({ title }, params) {
+/** route: undefined for an address that does not exist. */
+function titleOf(route, params) {
+  const title = route?.title ?? "Page not found";
   return typeof title === "function" ? title(params) : title;
 }
 
