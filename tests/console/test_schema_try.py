@@ -299,3 +299,11 @@ def test_hostile_drafts_are_only_text(filled: httpx.Client, opened: Open) -> Non
     # By its own words, because the alert about the text before may still be there.
     expect(page.get_by_role("alert")).to_contain_text("Half of a character (U+D800) at line 1, column 8")
     assert page.locator("main img:not(.cm-widgetBuffer), main script").count() == 0
+
+
+def test_the_longest_level_in_force_does_not_widen_a_narrow_page(filled: httpx.Client, opened: Open) -> None:
+    filled.post("/subjects/narrow-value/versions", json={"schema": record(ID)}).raise_for_status()
+    filled.put("/config/narrow-value", json={"compatibility": "BACKWARD_TRANSITIVE"}).raise_for_status()
+    page = opened("/try?subject=narrow-value&version=1")
+    expect(verdicts(page).filter(has_text="effective")).to_contain_text("compatible")
+    check_widths(page, [360])
