@@ -208,6 +208,21 @@ def test_the_plain_cases_are_taken() -> None:
     api.close()
 
 
+def test_a_text_is_not_taken_for_one_with_references_that_has_its_guid() -> None:
+    # Put behind the text in the hash, name, subject and version of the reference make the second message.
+    begin, version = 'syntax = "proto3";\n\nmessage A {}\n', int.from_bytes(b" {}\n", "big")
+    reference = {"name": "message", "subject": " B", "version": version}
+    other = {"schema": f"{begin}message B {{}}\n", "schemaType": "PROTOBUF"}
+    with Api() as api:
+        api.put("/mode/:.:%20B", {"mode": "IMPORT"})
+        api.register("%20B", begin, schemaType="PROTOBUF", id=1, version=version)
+        api.register("a", begin, schemaType="PROTOBUF", references=[reference])
+        for path in (b"/subjects/a/versions", b"/subjects/a"):
+            assert posted(api.backend.rows, path, b"", orjson.dumps(other), Bodies()) is None
+        assert api.post("/subjects/a", other).error[1] == 40403
+        assert api.post("/subjects/a/versions", other).error[1] == 42205
+
+
 def test_bodies_are_forgotten_oldest_first() -> None:
     bodies = Bodies(bytes_max=1000)
     for each in BODIES * 3:

@@ -210,7 +210,8 @@ class _Registration(NamedTuple):
     def _id_of_content(self, content: Content, own: list[Registered]) -> int:
         """Return the requested id, or that of the same content in the context; -1 for a new one.
 
-        An id that stands for another content, or will, is passed over.
+        An id that stands for another content, or will, is passed over. If only other contents have the guid,
+        the id is one of theirs, which is refused later.
         """
         same = [
             each
@@ -220,6 +221,7 @@ class _Registration(NamedTuple):
         wanted = self.command.schema_id
         if not same or wanted >= 0:
             return wanted
+        same = [each for each in same if content.is_that_of(each.row)] or same
         newest_first = sorted(same, key=lambda each: each.row.offset, reverse=True)
         lasting = (
             each.row.schema_id
@@ -310,10 +312,8 @@ class _Registration(NamedTuple):
         if schema_id < 0:
             return ids.grant(self.view, context)
         bound = versions.by_id(self.view, context, schema_id)
-        if bound is not None:
-            bound_to = (bound.row.md5, entities.schema_type(bound.row))
-            if bound_to != (content.md5, content.schema_type):
-                label = context_label(self.subject)
-                refusal = f"Overwrite new schema with id {schema_id} in context {label} is not permitted."
-                raise errors.NOT_PERMITTED(refusal)
+        if bound is not None and not content.is_that_of(bound.row):
+            label = context_label(self.subject)
+            refusal = f"Overwrite new schema with id {schema_id} in context {label} is not permitted."
+            raise errors.NOT_PERMITTED(refusal)
         return ids.import_id(self.view, context, schema_id, far=self.command.far_ids)

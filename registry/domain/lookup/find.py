@@ -73,8 +73,7 @@ def _if_equivalent(view: View, content: Content, stored: Registered) -> Querying
 def of_same_content(view: View, subject: Subject, content: Content) -> list[Registered]:
     """Return the versions under ``subject`` with exactly this content and type, in order of their records."""
     found = versions.of_content_in(view, subject, content.md5)
-    found = [each for each in found if entities.schema_type(each.row) == content.schema_type]
-    return sorted(found, key=lambda each: each.row.offset)
+    return sorted((each for each in found if content.is_that_of(each.row)), key=lambda each: each.row.offset)
 
 
 def equivalent(view: View, content: Content, registered: Registered) -> Querying[bool]:

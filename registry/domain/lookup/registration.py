@@ -15,6 +15,7 @@ from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.schema_queries import Source
 from registry.domain.queries import entities
 from registry.domain.queries.scope import TAKES_IDS, mode_in_scope
+from registry.domain.rows.version_row import VersionRow
 from registry.domain.rows.view import View
 from registry.domain.schemas import FORMATS, Dependency, Exhausted, InvalidSchema, Unreadable
 
@@ -48,6 +49,21 @@ class Content:
         if metadata == self.metadata and rules == self.rules:
             return self
         return Content(self.schema_type, self.text, self.references, self.dependencies, metadata, rules)
+
+    def is_that_of(self, row: VersionRow) -> bool:
+        """Return true if a version has exactly this content and type.
+
+        Different contents can have one MD5, which covers their parts without the boundaries between them, nor
+        does it cover in which list a rule is. A stored one is believed: it is of metadata in clear text.
+        """
+        if (row.md5, entities.schema_type(row)) != (self.md5, self.schema_type):
+            return False
+        return row.md5_stored or (
+            entities.text(row) == self.text
+            and entities.references(row) == self.references
+            and entities.metadata(row) == self.metadata
+            and entities.rule_set(row) == self.rules
+        )
 
     @property
     def source(self) -> Source:

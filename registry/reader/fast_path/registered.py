@@ -186,6 +186,8 @@ def registered_schema(
     if value is None or version_row.is_deleted(value):
         return None
     found = VersionRow.unpack(value)
+    if found.references:
+        return None  # the text of another schema may be this one's with its references put behind it
     return post.body(found, layout.unnumber(version)) if found.kind.endswith(schema_type) else None
 
 

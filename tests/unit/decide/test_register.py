@@ -20,6 +20,7 @@ from registry.domain.model import (
     Rule,
     RuleSet,
     Subject,
+    identity,
 )
 from registry.domain.queries import entities, versions
 from registry.domain.queries.associations import ASSOCIATION_RULES
@@ -391,6 +392,79 @@ class TestImport:
     def test_an_empty_text_is_refused(self, small: SmallRegistry) -> None:
         small.register("s", schema_id=1)
         assert small.refusal(Register("s", "", schema_id=2)) == (42201, "Empty schema")
+
+
+def _checked(**rule: Any) -> Rule:
+    return Rule(**{"name": "r", "kind": "CONDITION", "mode": "WRITE", "type": "CEL"} | rule)
+
+
+class TestContentsWithOneGuid:
+    """The hash behind a guid covers the parts of a content without the boundaries between them."""
+
+    PAIRS = pytest.mark.parametrize(
+        ("first", "second"),
+        [
+            ({"metadata": properties(a="bc")}, {"metadata": properties(ab="c")}),
+            ({"metadata": properties(abc="")}, {"metadata": Metadata(sensitive=["abc"])}),
+            ({"metadata": Metadata(tags={"a": ["b"]})}, {"metadata": properties(a="b")}),
+            ({"metadata": Metadata()}, {"metadata": Metadata(properties={"": ""})}),
+            (
+                {"rule_set": RuleSet(domain_rules=[_checked()])},
+                {"rule_set": RuleSet(encoding_rules=[_checked()])},
+            ),
+            (
+                {"rule_set": RuleSet(domain_rules=[_checked(name="r1")])},
+                {"rule_set": RuleSet(domain_rules=[_checked(doc="1")])},
+            ),
+            (
+                {"references": [Reference("ab", "c", 1)]},
+                {"references": [Reference("a", "bc", 1)]},
+            ),
+        ],
+    )
+
+    @staticmethod
+    def _begin(small: SmallRegistry) -> None:
+        small.register("c", record())
+        small.register("bc", record())
+
+    @PAIRS
+    def test_one_does_not_get_the_id_of_the_other(
+        self, small: SmallRegistry, first: dict[str, Any], second: dict[str, Any]
+    ) -> None:
+        self._begin(small)
+        found = small.register("s", STRING, **first)
+        text = f"Overwrite new schema with id {found['id']} in context  is not permitted."
+        for subject in ("s", "t"):
+            assert small.refusal(Register(subject, STRING, **second)) == (42205, text)
+        assert small.missing("s", STRING, **second) == 40403
+        assert small.register("s", STRING, **first) == found
+        assert small.place("t", STRING, **first) == (found["id"], 1)
+
+    def test_a_stored_hash_is_believed_where_the_metadata_cannot_be_read(self, small: SmallRegistry) -> None:
+        plain = Metadata(properties={"pw": "secret"}, sensitive=["pw"])
+        read = Metadata(properties={"__enc__": "true", "pw": "AbCd"}, sensitive=["pw"])
+        value = values.schema_value(
+            Subject.parse("s"), 1, 4, STRING, metadata=read, md5=identity(STRING, meta=plain)
+        )
+        small.append(records.schema_key(Subject.parse("s"), 1), value)
+        assert small.place("s", STRING, metadata=plain) == (4, 1)
+        assert small.place("t", STRING, metadata=plain) == (4, 1)
+
+    @PAIRS
+    def test_both_may_be_imported_with_an_id_of_their_own(
+        self, small: SmallRegistry, first: dict[str, Any], second: dict[str, Any]
+    ) -> None:
+        self._begin(small)
+        small.mode(None, "IMPORT", force=True)
+        assert small.place("s", STRING, schema_id=7, **first) == (7, 1)
+        assert small.refusal(Register("s", STRING, schema_id=7, **second))[0] == 42205
+        assert small.place("s", STRING, schema_id=8, **second) == (8, 2)
+        small.mode(None, "READWRITE")
+        for members, place in ((first, (7, 1)), (second, (8, 2))):
+            assert small.place("s", STRING, **members) == place
+            assert small.place("t", STRING, **members)[0] == place[0]
+            assert small.lookup("s", STRING, **members)["version"] == place[1]
 
 
 class TestReferences:
