@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import http.client
 import re
-import ssl
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +20,7 @@ import msgspec
 import orjson
 
 from election.contract import Identity
+from registry.base.processes.tls_connections import client_context
 from registry.domain.commands import (
     Associate,
     ChangeAssociations,
@@ -278,6 +278,5 @@ def _call(
 def _connection(identity: Identity, timeout_s: float) -> http.client.HTTPConnection:
     host = identity.host.strip("[]")
     if identity.scheme == "https":
-        context = ssl.create_default_context()
-        return http.client.HTTPSConnection(host, identity.port, timeout=timeout_s, context=context)
+        return http.client.HTTPSConnection(host, identity.port, timeout=timeout_s, context=client_context())
     return http.client.HTTPConnection(host, identity.port, timeout=timeout_s)

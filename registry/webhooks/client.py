@@ -242,8 +242,3 @@ class Client:
 
 def _words(error: Exception) -> str:
     return str(error) or type(error).__name__
-
-
-def tls_context(ca_file: str) -> ssl.SSLContext:
-    """Return a context that verifies receivers by the system's CAs, or by those in ``ca_file`` if named."""
-    return ssl.create_default_context(cafile=ca_file or None)

@@ -100,6 +100,7 @@ SABOTAGES: tuple[Callable[[list[Event]], None], ...] = (
 )  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:loop is closed:ResourceWarning")  # as in tests/simulation
 def test_histories_of_the_simulation_are_behaviors_of_the_model_and_sabotaged_ones_are_not() -> None:
     histories = [events(traced(seed)) for seed in range(SEEDS)]
     sabotaged = [deepcopy(histories[0]) for _ in SABOTAGES]

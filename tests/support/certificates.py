@@ -18,6 +18,10 @@ DAY = dt.timedelta(days=1)
 LOOPBACK = ipaddress.ip_address("127.0.0.1")
 LOOPBACK_NAMES = (x509.DNSName("localhost"), x509.DNSName("registry.example"), x509.IPAddress(LOOPBACK))
 Key = CertificateIssuerPrivateKeyTypes
+_SIGNS = x509.KeyUsage(
+    digital_signature=False, content_commitment=False, key_encipherment=False, data_encipherment=False,
+    key_agreement=False, key_cert_sign=True, crl_sign=True, encipher_only=False, decipher_only=False,
+)  # fmt: skip
 
 
 class Issued:
@@ -53,16 +57,24 @@ class Issued:
 
 
 class Authority:
-    """A certificate authority; its key is RSA only where a test asks for it, because that is slow to make."""
+    """A certificate authority, as RFC 5280 demands, or ``plain`` as private ones often are."""
 
-    def __init__(self, name: str = "Test CA", parent: Authority | None = None, days: int = 10) -> None:
+    def __init__(
+        self, name: str = "Test CA", parent: Authority | None = None, days: int = 10, *, plain: bool = False
+    ) -> None:
         self._parent = parent
+        self._plain = plain
         self._key: Key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name(f"CN={name}")
         builder = _builder(self._name, self._key.public_key(), -1 * DAY, days * DAY)
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         issuer = parent or self
-        self.certificate = builder.issuer_name(issuer._name).sign(issuer._key, hashes.SHA256())
+        if not plain:
+            builder = builder.add_extension(_SIGNS, critical=True)
+            builder = builder.add_extension(
+                x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False
+            )
+        self.certificate = issuer._sign(builder)
 
     @property
     def pem(self) -> bytes:
@@ -87,16 +99,25 @@ class Authority:
         is_rsa: bool = False,
         names: Sequence[x509.GeneralName] = LOOPBACK_NAMES,
     ) -> Issued:
-        """Issue a certificate for ``names``, for servers and clients, from ``begins`` to ``ends``."""
+        """Issue a certificate for ``names``, for servers and clients, from ``begins`` to ``ends``.
+
+        Its key is RSA only where a test asks for it, because that is slow to make.
+        """
         key: Key = (
             rsa.generate_private_key(65537, 2048) if is_rsa else ec.generate_private_key(ec.SECP256R1())
         )
         both = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-        builder = _builder(_name(subject), key.public_key(), begins, ends).issuer_name(self._name)
+        builder = _builder(_name(subject), key.public_key(), begins, ends)
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         builder = builder.add_extension(x509.ExtendedKeyUsage(both), critical=False)
         chain = [] if self._parent is None else [self.certificate]
-        return Issued(builder.sign(self._key, hashes.SHA256()), key, chain)
+        return Issued(self._sign(builder), key, chain)
+
+    def _sign(self, builder: x509.CertificateBuilder) -> x509.Certificate:
+        if not self._plain:
+            identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+            builder = builder.add_extension(identifier, critical=False)
+        return builder.issuer_name(self._name).sign(self._key, hashes.SHA256())
 
 
 def replace(path: Path, content: bytes) -> None:

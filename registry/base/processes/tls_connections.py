@@ -28,6 +28,19 @@ _SHUTDOWN_S = 2.0
 _log = logging.getLogger(__name__)
 
 
+def client_context(ca_file: str = "") -> ssl.SSLContext:
+    """Return a context that verifies servers by the CAs in ``ca_file``, or else by those of the system.
+
+    It is the same in each release of Python. As for clients in Java and Go, a CA of the file need not be a
+    root, and certificates may lack extensions that RFC 5280 demands and private CAs often leave out. Raises
+    :class:`OSError`.
+    """
+    context = ssl.create_default_context(cafile=ca_file or None)
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context
+
+
 class Tls(Protocol):
     """The certificate of a listener."""
 

@@ -268,6 +268,9 @@ def _context(tls: TlsFiles) -> ssl.SSLContext:
     named = tls.ca
     try:
         context = ssl.create_default_context(cafile=tls.ca or None)
+        # As for all clients of this project: see registry.base.processes.tls_connections.client_context.
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if tls.certificate:
             named = tls.certificate
             context.load_cert_chain(tls.certificate, tls.key or None)

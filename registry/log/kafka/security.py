@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from registry.base.config.sources import current_secret
+from registry.base.processes.tls_connections import client_context
 from registry.log.contract import LogError
 
 OAUTHBEARER, AWS_MSK_IAM, GSSAPI = "OAUTHBEARER", "AWS_MSK_IAM", "GSSAPI"
@@ -118,7 +119,7 @@ class TlsContext:
     def _read(self) -> ssl.SSLContext:
         security = self._security
         try:
-            context = ssl.create_default_context(cafile=security.ssl_ca_location or None)
+            context = client_context(security.ssl_ca_location)
             context.check_hostname = bool(security.ssl_endpoint_identification_algorithm)
             if security.ssl_certificate_location:
                 context.load_cert_chain(

@@ -13,6 +13,8 @@ import time
 from typing import Any, cast
 from urllib.parse import urlencode, urlsplit
 
+from registry.base.processes.tls_connections import client_context
+
 from .security import Security
 from .tokens import Token, TokenRefused, TokenUnavailable
 
@@ -59,7 +61,7 @@ def _post(security: Security, deadline: float) -> tuple[int, bytes]:
     with socket.create_connection((url.hostname, port), _left_s(deadline)) as plain:
         if url.scheme != "https":
             return _exchange(plain, _request(security), deadline)
-        context = ssl.create_default_context(cafile=security.https_ca_location or None)
+        context = client_context(security.https_ca_location)
         plain.settimeout(_left_s(deadline))
         with context.wrap_socket(plain, server_hostname=url.hostname) as encrypted:
             return _exchange(encrypted, _request(security), deadline)

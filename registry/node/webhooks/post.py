@@ -13,6 +13,7 @@ import orjson
 
 from registry import VERSION
 from registry.base.config.settings import Settings
+from registry.base.processes.tls_connections import client_context
 from registry.domain.commands import AskWebhooks, Done, Outcome, PingWebhook, refusal
 from registry.domain.errors import (
     TOO_MANY_REQUESTS,
@@ -84,11 +85,11 @@ class Post:
         """Return the client, made when it is first needed. Raises :class:`Undelivered`."""
         if self._client is None:
             # Its library is not worth the time of a start.
-            from registry.webhooks.client import Client, tls_context  # noqa: PLC0415
+            from registry.webhooks.client import Client  # noqa: PLC0415
 
             settings = self._settings
             try:
-                tls = tls_context(settings.webhooks_ca_file)
+                tls = client_context(settings.webhooks_ca_file)
             except OSError as error:
                 raise Undelivered(f"webhooks_ca_file cannot be used: {error}") from None
             self._client = Client(

@@ -88,7 +88,7 @@ def _json_texts(texts: list[str]) -> pa.BinaryArray:
     lines = text_lines(texts)
     codes = np.frombuffer(lines, np.uint8)
     escapes = codes[np.flatnonzero(codes == ord("u")) - 1] == ord("\\")
-    if codes.max() >= _BEYOND or escapes.any():
+    if np.max(codes) >= _BEYOND or escapes.any():
         return pa.array([dumps(text) for text in texts], pa.binary())
     ends = np.zeros(len(texts) + 1, np.int32)
     ends[1:] = np.flatnonzero(codes == ord("\n")) + 1

@@ -255,7 +255,7 @@ def test_at_most_one_has_the_office(nodes: list[Identity], holder: int) -> None:
 @pytest.fixture(scope="module")
 def encrypted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Tls]]:
     """The address of a server that uses TLS and demands a client certificate, and the files of a client."""
-    folder, authority = tmp_path_factory.mktemp("encrypted"), CertificateAuthority()
+    folder, authority = tmp_path_factory.mktemp("encrypted"), CertificateAuthority(plain=True)
     ca = authority.write(folder, "ca")
     issued = authority.issue()
     both = folder / "server.pem"

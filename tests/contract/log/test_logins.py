@@ -37,7 +37,7 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TokenEndpoint
 @pytest.fixture(scope="module")
 def broker(endpoint: TokenEndpoint, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
     folder = tmp_path_factory.mktemp("secured")
-    with SecuredBroker(folder, Authority(), endpoint) as running:
+    with SecuredBroker(folder, Authority(plain=True), endpoint) as running:
         yield running
 
 

@@ -53,7 +53,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     users, rules = folder / "users", folder / "rules.toml"
     users.write_text("".join(f"{name}:{SECRET}\n" for name in ("admin", "alice")))
     rules.write_text(RULES)
-    authority, plain, secure = Authority(), free_port(), free_port()
+    authority, plain, secure = Authority(plain=True), free_port(), free_port()
     ca = authority.write(folder, "ca")
     certificate, key = authority.issue().write(folder, "server")
     with Issuer() as issuer:

@@ -22,7 +22,7 @@ WRITE = Register("s", '"string"')
 def test_a_write_is_forwarded_over_https_to_a_primary_that_is_trusted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    authority, port, plain = Authority(), free_port(), free_port()
+    authority, port, plain = Authority(plain=True), free_port(), free_port()
     certificate, key = authority.issue().write(tmp_path, "server")
     listeners = f"http://127.0.0.1:{plain},https://127.0.0.1:{port}"
     tls = ("--tls-certificate", str(certificate), "--tls-key", str(key))

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from registry.webhooks.client import ANSWER_BYTES_MAX, Client, Resolver, tls_context
+from registry.base.processes.tls_connections import client_context
+from registry.webhooks.client import ANSWER_BYTES_MAX, Client, Resolver
 from registry.webhooks.destinations import Destinations
 from registry.webhooks.message import Undelivered
 from tests.support.certificates import LOOPBACK_NAMES, Authority
@@ -47,7 +48,7 @@ def post(
         destinations = Destinations(allowed, plain_http=plain_http)
         client = Client(
             destinations,
-            tls=tls_context(ca_file),
+            tls=client_context(ca_file),
             timeout_s=timeout_s,
             redirects=redirects,
             resolver=resolver,
@@ -162,7 +163,7 @@ def test_names_that_are_never_resolved_delay_no_other_and_not_the_end(receiver: 
 
     async def all_at_once() -> None:
         client = Client(
-            Destinations(("localhost",), plain_http=True), tls=tls_context(""), timeout_s=60.0, redirects=0,
+            Destinations(("localhost",), plain_http=True), tls=client_context(), timeout_s=60.0, redirects=0,
             resolver=Resolver(look_up),
         )  # fmt: skip
         hung = (f"http://silent-{number // 2}.example/" for number in range(64))
@@ -204,7 +205,7 @@ def test_a_receiver_that_never_stops_answering_is_given_up(endless: bytes) -> No
 
 
 def test_certificates_are_verified(receiver: Receiver, tmp_path: Path) -> None:
-    authority = Authority()
+    authority = Authority(plain=True)
     ca_file = str(authority.write(tmp_path, "ca"))
     with Receiver() as other:
         for each, names in (receiver, LOOPBACK_NAMES), (other, [x509.DNSName("other.example")]):

@@ -70,9 +70,11 @@ def run(kind: str, times: int) -> Any:
 
 def test_nothing_is_left_of_a_child_that_is_started_again() -> None:
     found = run("plain", 20)
-    codes, frozen, files = ({*values} for values in zip(*found["seen"], strict=True))
-    assert codes == {7}
-    assert len(frozen) == len(files) == 1, found["seen"]
+    codes, frozen, files = zip(*found["seen"], strict=True)
+    assert {*codes} == {7}
+    # What the first start still needed may be gone afterwards.
+    assert len({*frozen[1:]}) == len({*files}) == 1, found["seen"]
+    assert frozen[0] >= frozen[-1]
     # Other threads could hold locks while it forks.
     assert (found["left"], found["threads"], found["gc"]) == ([], 1, True)
 

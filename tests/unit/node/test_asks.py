@@ -36,7 +36,9 @@ def test_counts_add_up_over_days_and_survive_the_process(tmp_path: Path) -> None
     store.add(Asks(DAY + 1, [ask(BILLING, "id 1 .", 5, DAY + 1)]))
     assert store.other == 4
     store.close()
-    found = AskStore(tmp_path / FILE, 30, lambda: DAY + 1).find(["id 1 .", "id 3 ."])
+    store = AskStore(tmp_path / FILE, 30, lambda: DAY + 1)
+    found = store.find(["id 1 .", "id 3 ."])
+    store.close()
     assert found == LocalAsks(
         [Ask(BILLING, Thing("id 1 ."), DAY, DAY + 1, 8), Ask(REPORTS, Thing("id 1 ."), DAY, DAY, 1)],
         since=DAY, other=4,
