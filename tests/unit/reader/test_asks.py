@@ -137,13 +137,12 @@ def test_an_address_is_the_client_behind_trusted_proxies_and_an_agent_is_printab
 
 
 def steps(observe: Observed, request: Served) -> int:
-    """Return how many instructions of Python it takes to observe a request."""
+    """Return how many lines of Python run to observe a request: alike in all releases of Python."""
     taken = 0
 
     def trace(frame: FrameType, event: str, arg: object) -> Any:
         nonlocal taken
-        frame.f_trace_opcodes = True
-        taken += event == "opcode"
+        taken += event == "line"
         return trace
 
     before = sys.gettrace()
@@ -155,13 +154,12 @@ def steps(observe: Observed, request: Served) -> int:
     return taken
 
 
-def test_counting_who_asks_takes_few_instructions_and_bounded_memory(counter: Counting) -> None:
+def test_counting_who_asks_takes_few_lines_and_bounded_memory(counter: Counting) -> None:
     request, without = served("/schemas/ids/1"), Observed(access_log=False)
     for observe in (without, counter.observe):
         observe(request)  # From here on its headers are known.
     uncounted, counted = steps(without, request), steps(counter.observe, request)
-    print(uncounted, counted)
-    assert 0 < counted - uncounted <= 30
+    assert 0 < counted - uncounted <= 4
     counter(request)
     gc.collect()
     before = sys.getallocatedblocks()
