@@ -102,7 +102,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "registry.ui": (),
     # Who sends a request, and what that principal may do.
     "registry.security": ("registry.base", "registry.domain"),
-    # The index of words next to the store, and what fills it.
+    # The search index next to the store, and what fills it.
     "registry.search": ("registry.base", "registry.domain", "registry.log", "registry.store"),
     # The change feed: events for listeners.
     "registry.feed": ("registry.domain", "registry.security"),
@@ -414,7 +414,7 @@ MODULES_MAX += 3
 MODULES_MAX += 2
 # Answers to what a page needs at once: a subject in short, comparisons, and schemas of an id in all contexts.
 MODULES_MAX += 3
-# The rows of the index of words.
+# The rows of the search index.
 MODULES_MAX += 1
 # How the file of a store is written, apart from what is written.
 MODULES_MAX += 1

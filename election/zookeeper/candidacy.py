@@ -90,7 +90,7 @@ class Members:
                 await self._connection.renew_access(path)
             except ZooKeeperError as error:
                 LOG.warning(
-                    "who may access the znode %s of the election stays as it is: %s", path or "/", error
+                    "cannot change the access to the znode %s of the election: %s", path or "/", error
                 )
 
     async def _remove(self, session: int) -> None:
@@ -319,5 +319,5 @@ async def advance(connection: Connection, upto: int) -> int:
 
 def _number(data: bytes) -> int:
     if not data.isdigit():
-        raise ZooKeeperError(f"ZooKeeper's node {COUNTER} holds no number: {data[:40]!r}")
+        raise ZooKeeperError(f"ZooKeeper's node {COUNTER} does not hold a number: {data[:40]!r}")
     return int(data)

@@ -62,7 +62,7 @@ def from_registry(
     the task, in either mode.
     """
     if mode not in _MODES:
-        raise ValueError(f"mode is one of {', '.join(_MODES)}, not {mode!r}")
+        raise ValueError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
     registry = registry_at(urls)
     wanted = _reader(registry, subject, reader, message)
     writers = [_version(registry, subject, each, wanted) for each in versions(registry, subject)]
@@ -100,7 +100,7 @@ def _prefix(schema: Schema, form: Framing) -> bytes:
     if form == "id":
         return framing.prefix_of_id(schema.id)
     if not schema.guid:
-        raise ValueError("the registry answers no GUIDs: write messages with ids")
+        raise ValueError("the registry returns no GUIDs: write messages with ids")
     return framing.prefix_of_guid(schema.guid)
 
 

@@ -112,7 +112,7 @@ def _without_position(writer: Schema, reader: Reader) -> Callable[[bytes], bytes
     def strip(rest: bytes) -> bytes:
         found, payload = framing.split_position(rest)
         if found != place:
-            raise Malformed(f"the message is not a {reader.message} but the one at {found} of its file")
+            raise Malformed(f"the message is the one at {found} of its file, not {reader.message}")
         return payload
 
     return strip

@@ -182,7 +182,7 @@ def parse(cls: type[Message], payload: bytes) -> Message:
     try:
         message.ParseFromString(payload)
     except DecodeError as error:
-        raise Malformed(f"the message is no {cls.DESCRIPTOR.full_name}: {error}") from None
+        raise Malformed(f"the message is not of the type {cls.DESCRIPTOR.full_name}: {error}") from None
     return message
 
 
@@ -250,7 +250,7 @@ class Writing:
             _fill(message, row)
             return message.SerializeToString()
         except (TypeError, ValueError, OverflowError) as error:
-            raise Malformed(f"the row is no {self._message.name}: {error}") from None
+            raise Malformed(f"the row is not of the type {self._message.name}: {error}") from None
 
     @cached_property
     def _class(self) -> type[Message]:

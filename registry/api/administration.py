@@ -120,7 +120,7 @@ async def list_audit(call: Call, backend: Backend) -> Answer:
     if not 1 <= limit <= AUDIT_MAX:
         raise BAD_REQUEST(f"limit is not between 1 and {AUDIT_MAX}")
     if outcome not in _OUTCOMES:
-        raise BAD_REQUEST("outcome is none of done, refused and unknown")
+        raise BAD_REQUEST("outcome must be done, refused or unknown")
     wanted = AuditFilter(
         args["principal"], args["operation"], args["subject"], outcome,
         _audit_time("since", args["since"]), _audit_time("until", args["until"]),
@@ -137,14 +137,14 @@ def _audit_time(name: str, text: str) -> str:
     try:
         return time_text(datetime.fromtimestamp(time_ms(name, text) / 1000, UTC))
     except (OverflowError, ValueError, OSError):
-        raise BAD_REQUEST(f"{name} is no time of this calendar") from None
+        raise BAD_REQUEST(f"{name} is not a valid time") from None
 
 
 def _positions(cursor: str) -> dict[str, Position | None]:
     try:
         return _decode_rest(base64.b64decode(cursor, b"-_", validate=True)) if cursor else {}
     except (binascii.Error, msgspec.DecodeError, ValueError):
-        raise BAD_REQUEST("cursor is not one of this list") from None
+        raise BAD_REQUEST("cursor belongs to another list") from None
 
 
 AUDIT_OPERATION = Operation(

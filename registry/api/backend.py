@@ -39,7 +39,7 @@ class SnapshotStart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SearchState(msgspec.Struct, frozen=True):
-    """The state of a node's index of words."""
+    """The state of a node's search index."""
 
     built: float  # the part that is there, from 0 to 1
     subjects: int  # in the rows when the build began
@@ -74,7 +74,7 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     start: SnapshotStart | None = None  # set if the node started from a snapshot, or tried to
     invalid_files: list[str] = []  # files that settings name and the next start would refuse, with reasons
     history_from: int | None = None  # from this offset on its history lacks nothing; ``None``: it keeps none
-    search: SearchState | None = None  # ``None``: the node keeps no index of words
+    search: SearchState | None = None  # ``None``: the node keeps no search index
 
 
 class Primacy(msgspec.Struct, frozen=True):

@@ -112,7 +112,7 @@ def _after(call: Call) -> int | None:
     if not text:
         return None
     if not _OFFSET.fullmatch(text):
-        raise BAD_REQUEST(f"{name} is not an offset, and not -1")
+        raise BAD_REQUEST(f"{name} must be an offset or -1")
     return int(text)
 
 

@@ -57,7 +57,7 @@ def look_up(call: Call, view: View) -> Answer | PendingSearch[_Page]:
     schema_id = _id_of(args["id"]) if args["id"] else None
     md5 = md5_of(args["guid"]) if args["guid"] else None
     if schema_id is None and md5 is None:
-        raise e.UNPROCESSABLE("guid is not a guid")
+        raise e.UNPROCESSABLE("guid is not valid")
     if schema_id is not None and schema_id > ID_MAX:
         return _answer(_Page([], None))
     given = args["context"].strip(":")

@@ -355,7 +355,7 @@ SCHEMAS: dict[str, Json] = {
                 offset={**LONG, "description": "Once it is built, it holds changes before this offset"},
                 problem={**TEXT, "description": "Why it is not built, or does not follow"},
             ),
-            "description": "The index of words; null: it is off",
+            "description": "The search index; null: it is off",
         }),
         invalid_files={
             **list_of(TEXT), "description": "Files named by settings that the next start would reject",

@@ -54,7 +54,7 @@ _NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"),)
 
 
 class Words(Protocol):
-    """The index of words of this host."""
+    """The search index of this host."""
 
     def view(self) -> AbstractContextManager[WordRows | None]:
         """Open a view of the index; ``None``: there is none yet. Raises 503 if it is damaged."""
@@ -153,7 +153,7 @@ def operations(index: Words | None) -> tuple[Operation, ...]:
 def wanted_kinds(given: tuple[str, ...]) -> tuple[str, ...]:
     """Return the kinds in which to search, by default all. Raises 422 for others."""
     if not {*given} <= KINDS.keys():
-        raise e.UNPROCESSABLE(f"kind is none of {', '.join(KINDS)}")
+        raise e.UNPROCESSABLE(f"kind must be one of {', '.join(KINDS)}")
     return given or tuple(KINDS)
 
 
@@ -161,9 +161,7 @@ def wanted_words(query: str) -> tuple[str, ...]:
     """Return the words of a query. Raises 422 if it has none, or too many."""
     wanted = () if len(query) > QUERY_MAX else query_words(query)
     if not 1 <= len(wanted) <= WORDS_MAX:
-        raise e.UNPROCESSABLE(
-            f"query has no word, or more than {WORDS_MAX} words, or more than {QUERY_MAX} characters"
-        )
+        raise e.UNPROCESSABLE(f"query must have 1 to {WORDS_MAX} words and at most {QUERY_MAX} characters")
     return wanted
 
 

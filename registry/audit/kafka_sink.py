@@ -125,7 +125,7 @@ class KafkaSink:
     def _lose(self, count: int, reason: str) -> None:
         self.lost_count += count
         self._failures.error(
-            "the topic %s did not take %d audit entries: %s; %d are lost in all",
+            "the topic %s did not accept %d audit entries: %s; %d lost in total",
             self._name, count, reason, self.lost_count,
         )  # fmt: skip
 

@@ -190,7 +190,7 @@ class WaitingSink:
                 self._changed.notify()
         if lost:
             self._failures.error(
-                "%s takes no more entries of the audit log; %d are lost in all", self._output.name, self._lost
+                "%s accepts no more audit entries; %d lost in total", self._output.name, self._lost
             )
 
     async def wait_written(self) -> None:
@@ -208,7 +208,7 @@ class WaitingSink:
             if not self._stuck:
                 self._stuck = True
                 _log.error(
-                    "%s has not taken an entry of the audit log for %.0f s; answers no longer wait for it",
+                    "%s has accepted no audit entry for %.0f s; responses no longer wait for it",
                     self._output.name, ANSWERS_WAIT_S,
                 )  # fmt: skip
 
@@ -225,7 +225,7 @@ class WaitingSink:
             self._lost += left
             self._changed.notify()
         if left:
-            _log.error("%s did not take %d audit entries: the process ends", self._output.name, left)
+            _log.error("%s did not accept %d audit entries before the process ended", self._output.name, left)
 
     def _run(self) -> None:
         while True:

@@ -56,7 +56,7 @@ def parse_pattern(text: str) -> Pattern:
         return Pattern(text, None)
     name, star, rest = text.partition("*")
     if rest or not text:
-        raise ValueError(f"{text!r} is not {ALLOWED}; * may only stand at the end")
+        raise ValueError(f"{text!r} is not {ALLOWED}; * is only allowed at the end")
     if len(text.encode()) > _BYTES_MAX:
         raise ValueError(f"a name may have {_BYTES_MAX} bytes at most")
     if text.startswith(":*") or (star and name.startswith(":.") and ":" not in name[1:]):

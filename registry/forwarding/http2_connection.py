@@ -259,5 +259,5 @@ async def open_connection(
     except OSError:
         raise
     except (ValueError, OverflowError) as error:
-        raise OSError(f"{address!r} is no address: {error}") from error
+        raise OSError(f"{address!r} is not an address: {error}") from error
     return connection

@@ -65,7 +65,7 @@ class Peer:
         except BaseException as error:
             connection.abort()
             if isinstance(error, msgspec.DecodeError):
-                raise NotAPeer(f"{identity.peer} is no peer endpoint") from None
+                raise NotAPeer(f"{identity.peer} is not a peer endpoint") from None
             raise
         if identity.node and status.node != identity.node:
             connection.abort()

@@ -25,7 +25,7 @@ _ASKED_AT_ONCE = 10
 # What a batch may hold beyond one command of the largest size.
 _BATCH_MORE_BYTES = 16 << 20
 _log = logging.getLogger(__name__)
-_DIFFERENT = "its peer_secret is another one, or it is no node of this cluster"
+_DIFFERENT = "its peer_secret differs, or it is not a node of this cluster"
 
 
 class Peers:

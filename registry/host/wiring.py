@@ -65,7 +65,7 @@ def file_checks(settings: Settings) -> FileChecks | None:
 
 
 def search_index(settings: Settings, *, writable: bool = False) -> SearchIndex | None:
-    """Return the index of words of this host; ``None`` if it is off.
+    """Return the search index of this host; ``None`` if it is off.
 
     One of a node is ``writable``; while it is off, the node removes it.
     """

@@ -129,7 +129,7 @@ class AskStore:
             except sqlite3.DatabaseError as error:
                 if isinstance(error, sqlite3.OperationalError):
                     raise  # such as a full disk, which says nothing about the file
-                _log.warning("%s cannot be read, and is replaced by an empty one: %s", self._path, error)
+                _log.warning("%s cannot be read and is replaced by an empty one: %s", self._path, error)
                 remove(self._path)
                 self._file = self._open()
         return self._file
@@ -162,7 +162,7 @@ class AskStore:
 
     def _fail(self, error: Exception) -> None:
         if str(error) != self._error:
-            _log.warning("who asks for schemas cannot be counted: %s: %s", self._path, error)
+            _log.warning("cannot count which clients ask for schemas: %s: %s", self._path, error)
         self._error = str(error)
         with suppress(sqlite3.Error):
             self.close()

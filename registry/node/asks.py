@@ -87,7 +87,7 @@ class Asking:
             try:
                 remove(self._path)
             except OSError as error:
-                _log.warning("%s, which is not needed any more, cannot be removed: %s", self._path, error)
+                _log.warning("cannot remove %s, which is no longer needed: %s", self._path, error)
 
     def close(self) -> None:
         """Take nothing more, and close the file; blocks for a moment if the thread is not done."""

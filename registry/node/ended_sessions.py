@@ -97,7 +97,7 @@ class SharedEnds:
                 if self._own:
                     await self._report({each.node for each in others()}, ask)
             except OSError as error:
-                _log.warning("cannot read the sessions of the console that were ended: %s", error)
+                _log.warning("cannot read the ended sessions of the console: %s", error)
 
     def _add(self, ends: _Ends) -> None:
         for session, until in ends.items():

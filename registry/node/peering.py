@@ -87,7 +87,7 @@ def _parse(content: bytes) -> list[str]:
     try:
         secrets: str = PEER_SECRET.read(content.decode())
     except ValueError:
-        raise FileError(f"is no file of peer_secret; allowed: {PEER_SECRET.allowed}") from None
+        raise FileError(f"is not a valid peer_secret; allowed: {PEER_SECRET.allowed}") from None
     if not secrets:
         raise FileError("holds no secret")
     return secrets.split("\n")

@@ -143,7 +143,7 @@ class AskCounter:
         try:
             await send(unsent)
         except RegistryError as error:
-            _log.debug("the node did not take the counts of who asks: %s", error)
+            _log.debug("the node did not accept the counts of who asks: %s", error)
             if error.code != OUTCOME_UNKNOWN.code:
                 return
             self._other += unsent.other + sum(each.requests for each in unsent.asks)

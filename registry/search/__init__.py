@@ -1,1 +1,1 @@
-"""The index of words next to the store, for searches: derived from rows, and built again when in doubt."""
+"""The search index next to the store, for searches: derived from rows, and built again when in doubt."""

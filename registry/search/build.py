@@ -1,4 +1,4 @@
-"""Building the index of words from all rows.
+"""Building the search index from all rows.
 
 A build reads the rows in their order, and writes words with their subjects to files, each of them sorted.
 Then it merges the files and appends the words to the index, so each of its pages is written once. Written as
@@ -81,7 +81,9 @@ def words_of(found: Registered, principal: str) -> frozenset[bytes]:
     try:
         return frozenset(keys_of(found, principal))
     except Exception:
-        _log.exception("version %d of %r is not searched", found.version, found.subject.qualified)
+        _log.exception(
+            "version %d of %r is missing from the search index", found.version, found.subject.qualified
+        )
         return frozenset()
 
 

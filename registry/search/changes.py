@@ -1,4 +1,4 @@
-"""The changes of an index of words that follow from records of the log."""
+"""The changes of a search index that follow from records of the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The thread of the node that keeps the index of words: it has it built from the rows, then follows the log.
+"""The thread of the node that keeps the search index: it has it built from the rows, then follows the log.
 
 Whatever this thread computes keeps the event loop of its process waiting. So large builds, and all work while
 others write, are done by a process of little priority: this thread reads the records that the store has
@@ -168,7 +168,7 @@ class IndexFiller:
         except Exception as error:
             # An error with the index must not end a node that serves the rows.
             if not self._stopping.is_set():
-                _log.exception("unexpected error while the index of words is filled")
+                _log.exception("unexpected error while the search index is filled")
             self._fail(repr(error))
 
     def _fail(self, problem: str) -> None:
@@ -180,7 +180,7 @@ class IndexFiller:
     def _report(self, problem: str) -> None:
         """Remember why the index is not filled; log it if it is another reason than before."""
         if problem and problem != self.problem:
-            _log.warning("the index of words is not complete: %s", problem)
+            _log.warning("the search index is incomplete: %s", problem)
         self.problem = problem
         self._retry_s = self._retry_s if problem else _RETRY_S
 
@@ -245,7 +245,7 @@ class IndexFiller:
         return f"{self._store.path.name} {self._log.identity}"
 
     def _begin(self, applied: int) -> None:
-        _log.info("the index of words is being built")
+        _log.info("the search index is being built")
         self._announced = self._clock()
         self._index.reset()
         self.progress = Progress(self._rows_name(), applied)
@@ -298,10 +298,10 @@ class IndexFiller:
     def _announce(self) -> None:
         now = self.progress
         if now.is_built:
-            _log.info("the index of words is complete: %d subjects", now.done)
+            _log.info("the search index is complete: %d subjects", now.done)
         elif self._clock() - self._announced >= _REPORT_S:
             self._announced = self._clock()
-            _log.info("the index of words is being built: %d of %d subjects", now.done, now.subjects)
+            _log.info("the search index is being built: %d of %d subjects", now.done, now.subjects)
 
     def _next_owners(self, offset: int, applied: int) -> tuple[int, set[bytes]]:
         """Return the packed subjects of the next records, and the offset after these."""

@@ -1,4 +1,4 @@
-"""The index of words in an LMDB environment of its own, so that its pages are not those of the store.
+"""The search index in an LMDB environment of its own, so that its pages are not those of the store.
 
 Tables: ``words`` has, for each key of :mod:`registry.domain.lookup.search`, the numbers of its subjects;
 ``subjects`` has, for each number, what was indexed and the subject's name; ``meta`` the format and the

@@ -1,4 +1,4 @@
-"""The process that builds the index of words and follows: ``python -m registry.search.process FD``.
+"""The process that builds the search index and follows: ``python -m registry.search.process FD``.
 
 It gets settings and request through the socket ``FD``, then messages that name subjects that have changed.
 The node's end is :class:`IndexProcess`.

@@ -1,4 +1,4 @@
-"""The rows of the index of words: its progress, and its words and subjects as they are at one moment."""
+"""The rows of the search index: its progress, and its words and subjects as they are at one moment."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Destinations:
         if parts.scheme == "http" and not self._plain_http:
             raise NotAllowed("http is not allowed: use https, or set webhooks_http")
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise NotAllowed("it is no http or https URL")
+            raise NotAllowed("it is not an http or https URL")
         try:
             address = ipaddress.ip_address(parts.hostname)
         except ValueError:

@@ -1,4 +1,4 @@
-"""The index of words over the rows and the log of a registry in this process."""
+"""The search index over the rows and the log of a registry in this process."""
 
 from __future__ import annotations
 

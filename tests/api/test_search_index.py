@@ -1,4 +1,4 @@
-"""The index of words: how it is filled, continued, replaced, and read by other processes."""
+"""The search index: how it is filled, continued, replaced, and read by other processes."""
 
 from __future__ import annotations
 
@@ -466,7 +466,7 @@ def test_a_schema_that_cannot_be_read_keeps_no_other_from_being_found(
     register(made.api, "sound", schema("R", "field"))
     made.fill()
     assert found(made.index, "field") == {"sound"}
-    assert "version 1 of 'odd' is not searched" in caplog.text
+    assert "version 1 of 'odd' is missing from the search index" in caplog.text
     made.close()
 
 

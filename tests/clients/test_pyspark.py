@@ -189,7 +189,7 @@ def test_silence_of_the_registry_is_an_error_in_either_mode(topic: str) -> None:
 def test_a_subject_that_does_not_exist_is_an_error_of_the_plan(registry: Served, topic: str) -> None:
     with pytest.raises(Refused, match=r"40401: Subject '.*' not found"):
         from_registry("value", registry.url, topic)
-    with pytest.raises(ValueError, match="mode is one of FAILFAST, PERMISSIVE"):
+    with pytest.raises(ValueError, match="mode must be one of FAILFAST, PERMISSIVE"):
         from_registry("value", registry.url, topic, mode="DROPMALFORMED")  # type: ignore[arg-type]
 
 
@@ -553,7 +553,7 @@ def test_protobuf_is_planned_with_complete_descriptors(registry: Served, topic: 
     resolve = Resolving(Registry(registry.url), topic, reader, strict=True)
     prefix = prefix_of_id(known["id"])
     assert resolve(prefix + b"\x02\x02" + payload) == payload
-    with pytest.raises(Malformed, match=r"is not a shop\.Order but the one at \[0\] of its file"):
+    with pytest.raises(Malformed, match=r"the message is the one at \[0\] of its file, not shop\.Order"):
         resolve(prefix + b"\0" + payload)
 
 

@@ -59,7 +59,7 @@ def test_tls_alone_is_asked_too(served: dict[str, str], check: str) -> None:
 def test_a_port_on_which_nobody_serves_is_reported(tmp_path: Path) -> None:
     done = asked(REGISTRAR_LISTEN=f"0.0.0.0:{(port := free_port())}")
     assert done.returncode == 1
-    assert f"http://127.0.0.1:{port} cannot be asked: " in done.stderr
+    assert f"http://127.0.0.1:{port} cannot be reached: " in done.stderr
 
 
 def test_settings_that_are_not_valid_give_no_verdict() -> None:

@@ -107,7 +107,7 @@ def test_the_table_of_metrics_is_what_is_served(registry: Registry) -> None:
     register(registry, "a")
 
     def counted() -> str:
-        # The other reader reports its requests once a second; the index of words is opened after the start.
+        # The other reader reports its requests once a second; the search index is opened after the start.
         text = httpx.get(f"{registry.url}/metrics", timeout=PATIENT).text
         late = ("registrar_http_requests_total{", "registrar_search_lag_records")
         return text if all(each in text for each in late) else ""

@@ -46,7 +46,7 @@ try:
 except FileError as error:
     print(error.reason)
 """
-REFUSED = "the name '\\x1b1' holds characters that do not print\n"
+REFUSED = "the name '\\x1b1' contains non-printing characters\n"
 
 
 def printed(script: str, seed: int) -> str:

@@ -261,7 +261,7 @@ def _items(config: str) -> list[str]:
     while at < len(config):
         match = _ITEM.match(config, at)
         if match is None or match.end() == at:
-            raise NotAllowed(f"Invalid format of header config {config[at:]!r}: a double quote has no end")
+            raise NotAllowed(f"Invalid format of header config {config[at:]!r}: a double quote is not closed")
         at = match.end()
         item = (match[1] or match[2] or "").strip()
         if item:

@@ -641,7 +641,10 @@ class Settings:
         "Store the history of every subject, for /subjects/{subject}/history and atOffset",
     )
     search: bool = _setting(
-        True, SWITCH, "storage", "Keep an index of words next to the store, in the background, for /search"
+        True,
+        SWITCH,
+        "storage",
+        "Keep a search index next to the store, built in the background, for /search",
     )
     min_compaction_lag_s: float = _setting(
         float(_DAY),

@@ -207,7 +207,7 @@ def _console(given: _GivenSettings) -> Iterator[str]:
     if not settings.jwt_jwks:
         yield f"{shown} also needs jwt_jwks, the issuer's keys, or its tokens would not be accepted"
     elif not (settings.console_oidc_issuer or _is_endpoint(settings.jwt_issuer)):
-        yield f"{shown} also needs console_oidc_issuer, because jwt_issuer is no URL"
+        yield f"{shown} also needs console_oidc_issuer, because jwt_issuer is not a URL"
     if "openid" not in settings.console_oidc_scopes.split():
         yield f"{given.describe('console_oidc_scopes')} must contain openid"
     if "*" in settings.console_oidc_origins:

@@ -112,10 +112,10 @@ _OWN = (
         "registrar_webhook_missed_records", GAUGE,
         "Records deleted from the log before a webhook examined them", ("webhook",), _WEBHOOKS,
     ),
-    Metric("registrar_search_built_ratio", GAUGE, "Share of the index of words that is built", when=_SEARCH),
+    Metric("registrar_search_built_ratio", GAUGE, "Share of the search index that is built", when=_SEARCH),
     Metric(
         "registrar_search_lag_records", GAUGE,
-        "Records of the log that the index of words lacks; `/node` says why", when=_SEARCH,
+        "Records of the log that the search index lacks; `/node` says why", when=_SEARCH,
     ),
     Metric(
         "registrar_certificate_expiry_seconds", GAUGE,

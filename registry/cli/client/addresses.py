@@ -113,7 +113,7 @@ def basic(user: str, password: str, origin: str) -> Credentials:
 def bearer(token: str, origin: str) -> Credentials:
     """Return a token; ``origin`` says where it is from. Raises :class:`BadAddress`."""
     if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise BadAddress(f"the token {origin} holds characters that no token has, or nothing")
+        raise BadAddress(f"the token {origin} is empty or contains characters that no token has")
     return Credentials(f"Bearer {token}", f"the token {origin}")
 
 

@@ -37,7 +37,7 @@ def check_past(answer: Answer) -> None:
     answered = answer.is_success or answer.status == httpx.codes.NOT_FOUND
     if answered and _PROOF not in answer.headers:
         raise AnsweredWithPresent(
-            f"{answer.address.url} knows no reads of the past and answered with the present: "
+            f"{answer.address.url} does not support reads of the past and answered with the current state: "
             "leave out --at-offset and --at-time, or update the registry"
         )
 

@@ -73,7 +73,7 @@ def _profile(where: str, table: dict[str, Any], folder: Path, environment: Mappi
         raise BadAddress(f"{where}: unknown key {unknown[0]}; allowed are {', '.join(_KEYS)}")
     wrong = [key for key, value in table.items() if not isinstance(value, str) or not value]
     if wrong or "url" not in table:
-        raise BadAddress(f"{where}: {(wrong or ['url'])[0]} must be a text")
+        raise BadAddress(f"{where}: {(wrong or ['url'])[0]} must be a string")
     if "@" in table["url"]:
         raise BadAddress(
             f"{where}: the url must not hold credentials: name a file by user_file or token_file"

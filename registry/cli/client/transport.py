@@ -94,7 +94,7 @@ def _why_no_tls(url: str, text: str) -> str:
     if any(word in text for word in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")):
         return f"{url} does not speak TLS at this port: write http://, or use its port for https"
     if "CERTIFICATE_REQUIRED" in text or "HANDSHAKE_FAILURE" in text or "BAD_CERTIFICATE" in text:
-        return f"{url} wants a certificate of the client: name one by --certificate and --key ({text})"
+        return f"{url} requires a client certificate: pass one with --certificate and --key ({text})"
     return f"{url}: the TLS handshake failed: {text}"
 
 
@@ -149,7 +149,7 @@ def advice(path: str, answer: Answer, code: int) -> str:
         if credentials:
             return f" ({url} refused {credentials.shown})"
         given = f"set REGISTRAR_USER{side}=NAME:PASSWORD or REGISTRAR_TOKEN{side}, or use ~/.netrc"
-        return f" ({url} wants credentials: {given})"
+        return f" ({url} requires credentials: {given})"
     if answer.status == httpx.codes.FORBIDDEN:
         who = f"with {credentials.shown}" if credentials else "without credentials"
         return f" ({url} does not allow this {who})"
@@ -202,7 +202,7 @@ class Transport:
             try:
                 answer = self._send(request)
             except httpx.InvalidURL as error:
-                raise BadAddress(f"{self.address.url} cannot be asked: {error}") from None
+                raise BadAddress(f"{self.address.url} cannot be used: {error}") from None
             except httpx.DecodingError:
                 text = f"{self.address.url} answered {request.path} with damaged content"
                 raise NotARegistry(text) from None

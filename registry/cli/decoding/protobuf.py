@@ -42,7 +42,7 @@ def decoder(schema: Schema, _: Sequence[Dependency], options: Options) -> Callab
             message.ParseFromString(data)
             value = MessageToDict(message, always_print_fields_with_no_presence=True, descriptor_pool=pool)
         except DecodeError as error:
-            raise CannotDecode(f"the message is no {name} of its schema: {error}") from None
+            raise CannotDecode(f"the message is not of the type {name} of its schema: {error}") from None
         except (JsonError, TypeError, ValueError) as error:
             # For example an Any with a type that the schema does not know.
             raise CannotDecode(f"the {name} cannot be shown as JSON: {error}") from None
@@ -77,7 +77,7 @@ def rereader(reader: WriterSchema, writer: WriterSchema, validate_s: float) -> R
         try:
             message.ParseFromString(payload)
         except DecodeError as error:
-            raise CannotDecode(f"the message is no {name}: {error}") from None
+            raise CannotDecode(f"the message is not of the type {name}: {error}") from None
         if missing := message.FindInitializationErrors():
             raise CannotDecode(f"the message lacks fields that {name} requires: {', '.join(missing)}")
         return message

@@ -137,7 +137,7 @@ def _where(subject: str) -> str:
 
 def _context(name: str) -> str:
     if not name.startswith("."):
-        raise FolderError(f"{MANIFEST}: contexts.{name!r}: the name of a context begins with a full stop")
+        raise FolderError(f"{MANIFEST}: contexts.{name!r}: the name of a context must begin with a dot")
     return "" if name == DEFAULT_CONTEXT else Subject(name, "").qualified
 
 
@@ -147,7 +147,7 @@ def _subject(name: str, table: dict[str, Any]) -> SubjectEntry:
     for number, entry in _tables(f"{where}.versions", table.get("versions", {})).items():
         inside = f"{where}.versions.{number}"
         if not is_version_number(number):
-            raise FolderError(f"{MANIFEST}: {inside}: the number of a version is from 1 to {INT_MAX}")
+            raise FolderError(f"{MANIFEST}: {inside}: a version number must be from 1 to {INT_MAX}")
         _check_keys(inside, entry, {*_VERSION_KEYS, "id", "deleted"})
         versions[int(number)] = _version(inside, entry)
     return SubjectEntry(_version(where, table), dict(sorted(versions.items())))
@@ -217,7 +217,7 @@ def _check_keys(where: str, table: dict[str, Any], allowed: Collection[str]) -> 
 def _text(where: str, table: dict[str, Any], key: str) -> str | None:
     found = table.get(key)
     if found is not None and not isinstance(found, str):
-        raise FolderError(f"{MANIFEST}: {where}: {key} must be a text")
+        raise FolderError(f"{MANIFEST}: {where}: {key} must be a string")
     return found
 
 
@@ -226,7 +226,7 @@ def _texts(where: str, table: dict[str, Any], key: str) -> tuple[str, ...] | Non
     if found is None:
         return None
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-        raise FolderError(f"{MANIFEST}: {where}: {key} must be an array of texts")
+        raise FolderError(f"{MANIFEST}: {where}: {key} must be an array of strings")
     return tuple(found)
 
 

@@ -147,14 +147,14 @@ def open_journal(environment: Mapping[str, str], url: str) -> Iterator[ImportJou
     home = environment.get("HOME", "")
     state = environment.get("XDG_STATE_HOME") or (f"{home}/.local/state" if home else "")
     if not state:
-        raise JournalError("there is no place for notes on imports: set HOME or XDG_STATE_HOME")
+        raise JournalError("there is no folder for the state of imports: set HOME or XDG_STATE_HOME")
     path = Path(state, "registrar", f"import-{hashlib.sha256(url.encode()).hexdigest()[:16]}.json")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = file_lock.hold(path.with_suffix(".lock"))
     except OSError as error:
         text = f"cannot keep notes on imports in {path.parent}: {error.strerror}"
-        raise JournalError(f"{text}; name another folder by XDG_STATE_HOME") from None
+        raise JournalError(f"{text}; set XDG_STATE_HOME to another folder") from None
     except file_lock.LockHeld as error:
         text = f"another import into {url} is running in process {error}"
         raise JournalError(f"{text}: wait until it has ended") from None
@@ -168,7 +168,7 @@ def open_journal(environment: Mapping[str, str], url: str) -> Iterator[ImportJou
 _SENT_AS: Final = {"compatibilityLevel": "compatibility"}
 
 
-_AGAIN = "somebody else writes to this registry; run the command again"
+_AGAIN = "another client is writing to this registry; run the command again"
 
 
 class PlanOutdated(Exception):
@@ -191,8 +191,8 @@ def perform(client: RegistryClient, steps: Sequence[Step]) -> Iterator[Step]:
             wanted, given = step.command.schema_id, answer.get("id")
             if wanted >= 0 and given != wanted:
                 raise PlanOutdated(
-                    f"{step.command.subject} got the id {given} instead of {wanted}: this registry keeps "
-                    "no ids; delete what was registered, and register it without them"
+                    f"{step.command.subject} got the id {given} instead of {wanted}: this registry "
+                    "does not keep ids; delete what was registered, and register it without them"
                 )
             number = _number(client, step.command, answer)
             if number != step.number:

@@ -175,7 +175,7 @@ def _password(name: str) -> str:
     return password
 
 
-_ENTERED = "The password is asked for twice, or read from standard input if that is no terminal."
+_ENTERED = "Asks for the password twice, or reads it from standard input if that is not a terminal."
 _STATUS = "Exit status: 0 done, 1 refused."
 
 _Edit = Callable[[Path], None]

@@ -228,9 +228,9 @@ def _run_check(
         raise Failure(f"there is no schema in {path}: files must end in .avsc, .json or .proto")
     urls = [each for each in against if is_url(each)]
     if len(against) > 1 and urls:
-        raise click.UsageError("--against the URL of a registry stands alone")
+        raise click.UsageError("give only one --against if it is the URL of a registry")
     if offline and against:
-        raise click.UsageError("--offline needs no --against")
+        raise click.UsageError("give --offline or --against, not both")
     if offline or (against and not urls):
         before = [earlier(each, path, subject, found.part) for each in against]
         return found.about(checking.check_files(wanted, before, level, owned, targets))

@@ -201,7 +201,7 @@ def _first(wanted: _Position, start: int, end: int) -> int:
     if wanted.offset == _LATEST:
         return max(start, end - wanted.number)
     if not wanted.offset.isascii() or not wanted.offset.isdigit():
-        raise Failure(f"--offset {wanted.offset} is no offset: give a number, earliest or latest")
+        raise Failure(f"--offset {wanted.offset} is not valid: give a number, earliest or latest")
     offset = int(wanted.offset[:20])
     if not start <= offset < end:
         holds = f"it has those from {start} to {end - 1}" if end > start else "it is empty"

@@ -313,7 +313,7 @@ def _deleted_versions(registry: RegistryClient, wanted: VersionName) -> list[dic
     known = listed_versions(registry, wanted.subject, deleted=True)
     gone = [number for number, deleted in known.items() if deleted and wanted.version in ("", str(number))]
     if not gone:
-        raise Refusal(f"{wanted} has no version that is soft-deleted")
+        raise Refusal(f"{wanted} has no soft-deleted version")
     return [registry.get(version_path(wanted.subject, number), Version, deleted=True) for number in gone]
 
 

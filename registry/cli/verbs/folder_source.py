@@ -120,7 +120,7 @@ def source(path: Path, subject: str = "") -> Source:
         found = _single(alone, lambda: on_disk(folder, deep=False), path.name, subject)
     if not found.part:
         raise FolderError(
-            f"{path} holds no schema: files must end in .avsc, .json or .proto, and not be ignored"
+            f"{path} contains no schema: files must end in .avsc, .json or .proto, and not be ignored"
         )
     return found
 

@@ -147,7 +147,7 @@ def _verdict(registry: RegistryClient, subject: str, body: dict[str, Any], file:
             origin=file,
         )
     except msgspec.ValidationError as error:
-        raise Failure(f"the registration is not as in the API: {error}") from None
+        raise Failure(f"the registration does not have the API's format: {error}") from None
     name, memory = Subject.parse(subject).qualified, MemoryRegistry()
     try:
         present = present_for(RegistryReader(registry), Contents({name: (version,)}))

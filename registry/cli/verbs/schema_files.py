@@ -124,7 +124,7 @@ def read_json(name: str, kind: type) -> Any:
     except (ValueError, RecursionError) as error:
         raise Failure(f"{name} is not JSON: {error}") from None
     if not isinstance(found, kind):
-        raise Failure(f"{name} holds no JSON {'array' if kind is list else 'object'}")
+        raise Failure(f"{name} is not a JSON {'array' if kind is list else 'object'}")
     return found
 
 

@@ -153,7 +153,7 @@ def _set_config(
         **{n: each for n, each in given.items() if each is not None},
     }
     if not body:
-        raise click.UsageError("give what to set, such as --level FULL", click.get_current_context())
+        raise click.UsageError("name something to set, such as --level FULL", click.get_current_context())
     path = scope_path("config", subject)
     registry.put(path, body, if_match=if_match)
     _print_config(registry.get(path, Config), as_json=as_json)

@@ -56,7 +56,7 @@ def health(loaded: Loaded, check: str) -> int:
     try:
         status, body = _answer_of(settings, address, _CHECKS[check])
     except (OSError, http.client.HTTPException) as error:
-        click.echo(f"{address} cannot be asked: {error}", err=True)
+        click.echo(f"{address} cannot be reached: {error}", err=True)
         return REFUSED
     if status in _DENIED and check != "live":
         raise Failure(f"{address} answers {status}: open_paths is off; ask with --check live")

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 @click.option("--words", metavar="WORDS", help="Only subjects in which all WORDS are found, as by search.")
 @click.option("--usage", is_flag=True, help="Show how many versions messages use, by the newest census.")
 @click.option("--unused", is_flag=True, help="As --usage, only for subjects with unused versions.")
-@click.option("--askers", is_flag=True, help="As --usage, with how many clients ask, and when one last did.")
+@click.option("--askers", is_flag=True, help="As --usage, also how many clients ask and when one last asked.")
 @json_option
 @with_registry
 def subjects(

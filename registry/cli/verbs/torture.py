@@ -101,7 +101,8 @@ def torture(connection: Connection, **given: Any) -> int:
 
     Concurrent clients register, delete, and read on every address what was just acknowledged. The verdict
     comes with the few operations that prove each violation. Only subjects that it creates are changed; they
-    are deleted at the end. Any registry with Confluent's API can be tested, but none that others rely on.
+    are deleted at the end. Works with any registry that has Confluent's API. Do not run it on one that others
+    rely on.
     """
     flags = _Flags(**given)
     _check_laws(flags.ignore)
@@ -137,7 +138,7 @@ def _check_laws(names: tuple[str, ...]) -> None:
 
     if unknown := [each for each in names if each not in NAMES]:
         raise click.UsageError(
-            f"there is no law {unknown[0]!r}; choose from {', '.join(NAMES)}", click.get_current_context()
+            f"unknown law {unknown[0]!r}; choose from {', '.join(NAMES)}", click.get_current_context()
         )
 
 

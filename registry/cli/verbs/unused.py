@@ -118,9 +118,7 @@ AGE = _Age()
 @click.option(
     "--older-than", type=AGE, default="90d", help="Only versions registered longer ago [default: 90d]."
 )
-@click.option(
-    "--delete", "delete", is_flag=True, help="Plan to soft-delete them; only with --yes is it done."
-)
+@click.option("--delete", "delete", is_flag=True, help="Plan to soft-delete them; --yes carries it out.")
 @click.option(
     "--permanent-after",
     type=AGE,
@@ -136,8 +134,8 @@ def list_unused(
 ) -> int:  # fmt: skip
     """List the versions that no message needs, in subjects with PREFIX, as the newest complete census found.
 
-    --delete plans soft deletions first, which "registrar undelete" takes back, and with --permanent-after
-    permanent ones later. The latest version of a subject that is in use is kept.
+    --delete plans soft deletions, which "registrar undelete" reverses. --permanent-after also plans permanent
+    ones, of versions that were soft-deleted before. The latest version of a subject in use is kept.
     """
     if (yes or permanent_after is not None) and not delete:
         raise click.UsageError("--yes and --permanent-after belong to --delete", click.get_current_context())

@@ -143,7 +143,7 @@ def _check(command: PutWebhook) -> None:
     for kind in command.kinds:
         if kind not in _KINDS:
             known = ", ".join(_KINDS)
-            raise errors.INVALID_WEBHOOK(f"{kind[:60]!r} is no kind of events; the kinds are {known}")
+            raise errors.INVALID_WEBHOOK(f"unknown kind of event {kind[:60]!r}; known kinds: {known}")
     if why := _wrong_with(command.url):
         raise errors.INVALID_WEBHOOK(f"its url {why}")
 

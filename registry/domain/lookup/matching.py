@@ -1,4 +1,4 @@
-"""Finding the subjects in which all words of a query are found, in an index of words.
+"""Finding the subjects in which all words of a query are found, in a search index.
 
 Each word has the numbers of its subjects in ascending order, so several words are joined by leaping from one
 to the next. A number is a hash of the subject's name: the same on all nodes, it says nothing of other names.
@@ -31,7 +31,7 @@ def number_of(subject: Subject) -> bytes:
 
 
 class IndexState(NamedTuple):
-    """The progress of an index of words."""
+    """The progress of a search index."""
 
     # It holds what the log says before this offset.
     offset: int
@@ -48,7 +48,7 @@ class IndexState(NamedTuple):
 
 
 class WordRows(Protocol):
-    """An index of words at one moment."""
+    """A search index at one moment."""
 
     def state(self) -> IndexState:
         """Return how far the index has come."""

@@ -110,7 +110,7 @@ class TlsContext:
                     self._context = self._read()
                     _log.info("the TLS files for Kafka have changed; new connections use them")
                 except LogError as error:
-                    _log.error("%s; new connections use the former ones", error)
+                    _log.error("%s; new connections use the previous ones", error)
         return self._context
 
     def _stamp_now(self) -> _Stamp:

@@ -289,8 +289,8 @@ class BatchWriter:
             self.clashes += overtaken.changed_count
         if overtaken.others:
             _failures.error(
-                "%d records of another program came before ours, from offset %d of the log on; %d of %d "
-                "commands were decided again, because an id or a version was taken or a rule had changed. "
+                "another program wrote %d records ahead of ours, from offset %d; %d of %d commands were "
+                "decided again, because an id or a version was taken or a rule had changed. "
                 "Only one program may write to the log: see RegistrarAnotherWriter in the runbook",
                 overtaken.others, base, overtaken.changed_count, len(commands),
             )  # fmt: skip
@@ -369,7 +369,7 @@ class BatchWriter:
             self._follow(landed.end)
         except (StoreError, LogError) as error:
             # The records will be applied, but it is not known when.
-            _failures.error("%d records were written, and are not applied yet: %s", len(batch.entries), error)
+            _failures.error("%d records were written but are not applied yet: %s", len(batch.entries), error)
             return [not_applied(each, error, repeats=self._repeats) for each in plans]
         return outcomes
 

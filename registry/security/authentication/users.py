@@ -65,7 +65,7 @@ def parse_users(content: bytes) -> Users:
     for name, groups in (user.principal for user in users):
         for each in (name, *sorted(groups)):
             if not each.isprintable():
-                raise FileError(f"the name {each!a} holds characters that do not print")
+                raise FileError(f"the name {each!a} contains non-printing characters")
     return users
 
 

@@ -66,7 +66,7 @@ def _rules(number: int, entry: Any) -> list[Rule]:
     source: Mapping[str, Any] = entry if isinstance(entry, dict) else {}
     name, operation, resource = (source.get(key) for key in ("username", "operation", "resource"))
     if not (isinstance(name, str) and name and isinstance(resource, str)):
-        raise FileError(f"permission number {number}: needs the texts username, operation and resource")
+        raise FileError(f"permission number {number}: needs the strings username, operation and resource")
     if not isinstance(operation, str) or operation not in _SUBJECT:
         raise FileError(f"permission number {number}: operation {operation!r} is not one of Read, Write")
     try:
@@ -143,7 +143,7 @@ def _rule(number: int, line: int, table: Mapping[str, Any]) -> Rule:
         value = table.get(key, [])
         listed = [value] if isinstance(value, str) else value
         if not isinstance(listed, list) or not all(isinstance(each, str) and each for each in listed):
-            raise fault(f"{key!r} must be a text that is not empty, or a list of such texts")
+            raise fault(f"{key!r} must be a non-empty string, or a list of such strings")
         if key in table and not listed:
             raise fault(f"{key!r} must not be empty")
         return listed

@@ -74,7 +74,7 @@ def _check_certificates(path: str, _: bytes) -> None:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
     except OSError:
-        raise FileError("holds no valid certificates in PEM") from None
+        raise FileError("contains no valid PEM certificates") from None
 
 
 _SOON = dt.timedelta(days=30)

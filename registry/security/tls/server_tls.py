@@ -202,7 +202,7 @@ class ServerTls:
             _unnamed.warning("no rule of tls_principal_rules applies to the client certificate %a", subject)
         elif not name.isprintable():
             # It would reach logs, the audit and headers of proxies.
-            _unnamed.warning("the client certificate %a names what does not print", subject)
+            _unnamed.warning("the name in the client certificate %a has non-printing characters", subject)
             return ""
         return name
 

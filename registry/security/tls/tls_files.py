@@ -43,7 +43,7 @@ def certificates(content: bytes) -> tuple[x509.Certificate, ...]:
         for each in found:
             each.public_key()  # fails if the key's algorithm is unknown
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise FileError(f"holds no valid certificates in PEM ({_short(error)})") from None
+        raise FileError(f"contains no valid PEM certificates ({_short(error)})") from None
     return found
 
 
@@ -56,7 +56,7 @@ def private_key(content: bytes, password: str = "") -> bytes:
         raise FileError(f"holds a private key that {why}") from None
     except (ValueError, UnsupportedAlgorithm) as error:
         wrong = " or the password is wrong" if password else ""
-        raise FileError(f"holds no valid private key in PEM{wrong} ({_short(error)})") from None
+        raise FileError(f"contains no valid PEM private key{wrong} ({_short(error)})") from None
     return _serialize_unencrypted(key)
 
 
@@ -69,7 +69,7 @@ def keystore(content: bytes, password: str = "") -> KeyMaterial:
     except (ValueError, UnsupportedAlgorithm) as error:
         raise FileError(f"is not PKCS12, or the password is wrong ({_short(error)})") from None
     if key is None or own is None:
-        raise FileError("holds no private key with a certificate")
+        raise FileError("contains no private key with a certificate")
     return matching((own, *others), _serialize_unencrypted(key))
 
 

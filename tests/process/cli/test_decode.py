@@ -214,7 +214,7 @@ def test_what_cannot_be_decoded_is_reported_in_one_line(
         (["--partition", "9"], "has 2 partitions, counted from 0"),
         (["--offset", "99"], "has no offset 99: it has those from 0 to 6"),
         (["--partition", "0", "--offset", "0"], "has no offset 0: it is empty"),
-        (["--offset", "soon"], "--offset soon is no offset"),
+        (["--offset", "soon"], "--offset soon is not valid"),
     ],
 )
 def test_topics_that_cannot_be_read_leave_no_verdict(written: Written, words: list[str], text: str) -> None:

@@ -164,7 +164,7 @@ def test_registries_have_names_and_credentials_of_their_own(site: Site, tmp_path
 @pytest.mark.parametrize(
     ("environment", "told"),
     [
-        ({}, "wants credentials: set REGISTRAR_USER=NAME:PASSWORD or REGISTRAR_TOKEN"),
+        ({}, "requires credentials: set REGISTRAR_USER=NAME:PASSWORD or REGISTRAR_TOKEN"),
         ({"REGISTRAR_USER": "admin:wrong"}, "refused the password of 'admin' in REGISTRAR_USER"),
         ({"REGISTRAR_TOKEN": "wrong"}, "refused the token in REGISTRAR_TOKEN"),
         ({"REGISTRAR_USER": "admin"}, "REGISTRAR_USER has no password"),
@@ -220,7 +220,7 @@ def test_no_registry_gets_the_credentials_of_the_other_one(site: Site, tmp_path:
     refused = verb_with("promote", "--from", url, "--to", site.plain, "--subjects", "*", **admin)
     assert refused.status == 2
     refused = verb_with("promote", "--from", site.plain, "--to", url, "--subjects", "*")
-    assert "wants credentials: set REGISTRAR_USER_FROM=NAME:PASSWORD" in refused.err
+    assert "requires credentials: set REGISTRAR_USER_FROM=NAME:PASSWORD" in refused.err
 
 
 def test_all_that_a_registry_holds_is_read_with_the_same_credentials(site: Site, tmp_path: Path) -> None:
@@ -338,7 +338,7 @@ def test_answers_cannot_steer_the_terminal() -> None:
         ("http://host/?x=1", "is not the URL of a registry"),
         ("http://user:secret/x@host", "'http://…@host' is not a URL"),
         ("http://user:12/secret@host", "'http://…@host' is not a URL"),
-        ("http://host\x01", "cannot be asked"),
+        ("http://host\x01", "cannot be used"),
         (",", "no URL of a registry is given"),
     ],
 )

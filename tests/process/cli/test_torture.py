@@ -313,7 +313,7 @@ def test_what_is_ignored_is_no_violation() -> None:
         assert torture(urls, *ignored, "--ignore", "lost-write").status == 0
         wrong = torture(urls, "--ignore", "nonsense")
     assert wrong.status == 2
-    assert "there is no law 'nonsense'; choose from lost-write" in wrong.err
+    assert "unknown law 'nonsense'; choose from lost-write" in wrong.err
 
 
 def test_a_failing_hook_leaves_no_verdict_and_no_subjects() -> None:

@@ -547,7 +547,7 @@ async def test_whether_a_node_can_be_reached() -> None:
 async def test_a_node_that_advertises_what_is_no_address_cannot_be_reached(peer: str) -> None:
     async with group(2) as nodes:
         odd = _changed(nodes.identities[1], peer=peer)
-        assert "is no address" in await nodes.members[0].peers.reachable(odd)
+        assert "is not an address" in await nodes.members[0].peers.reachable(odd)
         nodes.members[0].becomes("secondary", odd)
         await until_in_vain(nodes.members[0])
         outcome = await submit(nodes.members[0], Register("s", SCHEMA), 0.3)

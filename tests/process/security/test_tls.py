@@ -199,17 +199,17 @@ def load(site: Site) -> Iterator[list[object]]:
         yield failures
 
 
-@pytest.mark.logs_errors("holds no valid certificates")
+@pytest.mark.logs_errors("contains no valid PEM certificates")
 def test_a_broken_replacement_leaves_the_certificate_in_use(shared: Shared) -> None:
     site, registry = shared
     before = site.served()
     replace(site.certificate, b"nothing")
-    until(lambda: "holds no valid certificates in PEM" in registry.output, 30.0, "the error")
+    until(lambda: "contains no valid PEM certificates" in registry.output, 30.0, "the error")
     assert site.served() == before
     renew_for_all(shared)
 
 
-@pytest.mark.logs_errors("holds no valid certificates", "the reader ended")
+@pytest.mark.logs_errors("contains no valid PEM certificates", "the reader ended")
 def test_a_reader_that_dies_while_the_files_are_broken_comes_back_when_they_are_mended(site: Site) -> None:
     with running(site.serve(*site.pem, "--readers", "1")) as registry:
         replace(site.certificate, b"nothing")
@@ -401,7 +401,7 @@ def test_a_start_with_unusable_files_is_refused_with_the_setting_and_the_reason(
     cases: list[tuple[tuple[Any, ...], str]] = [
         (("--tls-certificate", site.certificate, "--tls-key", other[1]), "does not belong to the cert"),
         (("--tls-certificate", expired[0], "--tls-key", expired[1]), "the certificate expired on"),
-        (("--tls-certificate", site.key, "--tls-key", site.key), "holds no valid certificates"),
+        (("--tls-certificate", site.key, "--tls-key", site.key), "contains no valid PEM certificates"),
         (("--tls-keystore", site.certificate), "is not PKCS12, or the password is wrong"),
         ((*site.pem, *rules), "tls_principal_rules"),
         ((), "also needs tls_certificate and tls_key, or tls_keystore"),

@@ -952,7 +952,7 @@ def test_messages_of_other_formats_are_read_one_by_one(
     assert sorted(refused) == [1, 2, 3]
     assert refused[1] == "the new schema has no message Other"
     assert refused[2] == "the message lacks fields that Order requires: b"
-    assert "the message is no Order" in refused[3]
+    assert "the message is not of the type Order" in refused[3]
 
     node = '{"type": "record", "name": "N", "fields": [{"name": "next", "type": ["null", "N"]}]}'
     more = node.replace("}]}", '}, {"name": "x", "type": "int", "default": 1}]}')

@@ -4,7 +4,7 @@
 project's functions by "file function caller", the number of ``builtins`` that they called, and by how many
 ``blocks`` of memory the process has grown. ``COUNTED`` names another checkout whose functions are counted.
 
-The thread that fills the index of words is not counted: no request waits for it, and when it works is chance.
+The thread that fills the search index is not counted: no request waits for it, and when it works is chance.
 """
 
 from __future__ import annotations

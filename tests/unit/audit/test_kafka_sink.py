@@ -96,7 +96,7 @@ def test_a_line_that_is_rejected_is_lost_alone(caplog: pytest.LogCaptureFixture)
 
     assert run(main, topic).lost_count == 1
     assert topic.lines == [b"one", b"two"]
-    assert "the topic audit did not take 1 audit entries: a record is too large; 1 are lost" in caplog.text
+    assert "the topic audit did not accept 1 audit entries: a record is too large; 1 lost" in caplog.text
 
 
 def test_a_rejection_of_all_lines_counts_each_of_them() -> None:

@@ -85,7 +85,7 @@ def test_an_output_that_hangs_stops_one_answer_for_a_moment_and_no_other(
         assert gate.lines[-1] == b"y\n"
 
     run(test)
-    assert caplog.text.count("answers no longer wait for it") == 1
+    assert caplog.text.count("responses no longer wait for it") == 1
 
 
 def test_lines_that_wait_are_bounded_and_those_beyond_are_counted(
@@ -101,7 +101,7 @@ def test_lines_that_wait_are_bounded_and_those_beyond_are_counted(
         assert sink.lost_count == 7
 
     assert len(run(test).lines) == LINES_MAX
-    assert "/audit.jsonl takes no more entries of the audit log" in caplog.text
+    assert "/audit.jsonl accepts no more audit entries" in caplog.text
 
 
 def test_a_line_that_fails_is_lost_and_counted(caplog: pytest.LogCaptureFixture) -> None:

@@ -146,7 +146,9 @@ def test_other_urls_are_refused(url: str) -> None:
 
 def test_unknown_kinds_and_long_prefixes_are_refused() -> None:
     small = SmallRegistry()
-    assert small.refusal(put(kinds=["made_up"]))[1].startswith("Invalid webhook: 'made_up' is no kind")
+    assert small.refusal(put(kinds=["made_up"]))[1].startswith(
+        "Invalid webhook: unknown kind of event 'made_up'"
+    )
     assert small.refusal(put(subject_prefix="x" * 1001))[0] == 42282
 
 

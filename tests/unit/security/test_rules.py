@@ -151,10 +151,10 @@ ALLOW = '[[allow]]\nprincipal="a"\n'
         (ALLOW + 'operations=["read","reed"]\nsubjects="x"', 1, "'reed' is not one of read, write, delete"),
         (ALLOW + 'role="reader"', 1, "needs 'subjects'"),
         (ALLOW + 'role="reader"\nsubjects=[]', 1, "'subjects' must not be empty"),
-        (ALLOW + 'role="reader"\nsubjects=[""]', 1, "'subjects' must be a text"),
-        (ALLOW + 'role="reader"\nsubjects=[1]', 1, "'subjects' must be a text"),
+        (ALLOW + 'role="reader"\nsubjects=[""]', 1, "'subjects' must be a non-empty string"),
+        (ALLOW + 'role="reader"\nsubjects=[1]', 1, "'subjects' must be a non-empty string"),
         (ALLOW + 'role="reader"\nsubjects="a*b"', 1, "'a*b' is not a subject"),
-        (ALLOW + 'role="reader"\nsubjects="**"', 1, "* may only stand at the end"),
+        (ALLOW + 'role="reader"\nsubjects="**"', 1, "* is only allowed at the end"),
         (ALLOW + 'role="reader"\nsubjects=":*:x"', 1, "is not a subject"),
         (ALLOW + 'role="reader"\nsubjects=":.team-*"', 1, "must name its context in full"),
     ],
@@ -307,7 +307,7 @@ def test_karapaces_permissions_are_rules() -> None:
         (("a", "Read", "Subject:com.acme"), "must be plain text"),
         (("a", "Read", "Topic:x"), "must begin with Subject:"),
         (("a", "Describe", "Subject:x"), "is not one of Read, Write"),
-        (("", "Read", "Subject:x"), "needs the texts"),
+        (("", "Read", "Subject:x"), "needs the strings"),
     ],
 )
 def test_permissions_of_karapace_without_a_counterpart_are_refused(

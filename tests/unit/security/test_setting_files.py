@@ -49,8 +49,8 @@ BROKEN = [
         "policies: {path}, line 5: policy 2: subjects is empty",
     ),
     ("jwt_jwks", '{"keys": [\n}', "jwt_jwks: {path}, line 2: is not JSON"),
-    ("tls_certificate", "nothing", 'tls_certificate = "{path}": holds no valid certificates in PEM'),
-    ("tls_key", "nothing", 'tls_key = "{path}": holds no valid private key in PEM'),
+    ("tls_certificate", "nothing", 'tls_certificate = "{path}": contains no valid PEM certificates'),
+    ("tls_key", "nothing", 'tls_key = "{path}": contains no valid PEM private key'),
 ]
 
 
@@ -82,7 +82,7 @@ def outgoing(tmp_path: Path) -> dict[str, str]:
     }  # fmt: skip
 
 
-NO_CERTIFICATES = "{setting}: {path}: holds no valid certificates in PEM"
+NO_CERTIFICATES = "{setting}: {path}: contains no valid PEM certificates"
 # A file of connections to other servers, another file whose content it gets, and what is said.
 BROKEN_OUTGOING = [
     *((name, "peer_secret_file", NO_CERTIFICATES) for name in (

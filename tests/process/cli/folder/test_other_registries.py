@@ -81,7 +81,7 @@ def test_a_registry_that_keeps_no_ids_is_reported(one: Place, other: Place) -> N
         words = ("--from", one.url, "--to", less.url, "--subjects", "ids", "--keep-ids")
         done = verb("promote", *words, "--versions", "all")
     assert done.status == 2
-    assert "instead of 4242: this registry keeps no ids" in done.err
+    assert "instead of 4242: this registry does not keep ids" in done.err
 
 
 @pytest.mark.parametrize("status", [403, 404])

@@ -52,7 +52,7 @@ def test_rules_are_read(config: str, rules: list[tuple[str, str, str]]) -> None:
         ("set A(:b", 'Invalid header "A(": it holds a character that no header can have'),
         ("set A:b\r\nEvil: yes", 'Invalid header "A": it holds a character that no header can have'),
         ("setDate A:soon", 'Invalid value of header "A": setDate takes milliseconds from now'),
-        ('set A:"b', "Invalid format of header config 'set A:\"b': a double quote has no end"),
+        ('set A:"b', "Invalid format of header config 'set A:\"b': a double quote is not closed"),
     ],
 )
 def test_what_is_wrong_is_said_in_the_words_of_the_released_server(config: str, message: str) -> None:

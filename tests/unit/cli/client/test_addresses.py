@@ -55,7 +55,7 @@ def test_a_file_names_credentials_by_host(tmp_path: Path) -> None:
     [
         ({"REGISTRAR_USER_TO": "a:b", "REGISTRAR_TOKEN_TO": "c"}, "REGISTRAR_TOKEN_TO and REGISTRAR_USER_TO"),
         ({"REGISTRAR_USER_TO": "a", "REGISTRAR_PASSWORD": "b"}, "set REGISTRAR_PASSWORD_TO"),
-        ({"REGISTRAR_TOKEN_TO": "a b"}, "REGISTRAR_TOKEN_TO holds characters"),
+        ({"REGISTRAR_TOKEN_TO": "a b"}, "REGISTRAR_TOKEN_TO is empty or contains characters"),
     ],
 )
 def test_unusable_credentials_are_identified_by_their_names(variables: dict[str, str], told: str) -> None:

@@ -105,8 +105,8 @@ def test_fields_that_the_schema_does_not_know_are_a_warning() -> None:
         (b"", "ends within the position"),
         (b"\x02\x04", "no message at the position 2"),
         (b"\x06\x00\x00\x00", "no message at the position 0.0.0"),
-        (b"\x00\xff", "the message is no p.A of its schema"),
-        (b"\x00\x0a\x05", "the message is no p.A of its schema"),
+        (b"\x00\xff", "the message is not of the type p.A of its schema"),
+        (b"\x00\x0a\x05", "the message is not of the type p.A of its schema"),
     ],
 )
 def test_other_bytes_are_refused(payload: bytes, text: str) -> None:

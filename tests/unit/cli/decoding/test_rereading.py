@@ -35,7 +35,7 @@ AVRO = WriterSchema("AVRO", NODE)
         (JSON, WriterSchema("JSON", "{}"), b"{", "the message is not JSON"),
         (NEW, OLD, b"\2\2\x12\1x", ""),
         (NEW, OLD, b"\2\2\x08\1", "lacks fields that Order requires: b"),
-        (NEW, OLD, b"\2\2\x12\5x", "the message is no Order"),
+        (NEW, OLD, b"\2\2\x12\5x", "the message is not of the type Order"),
         (NEW, OLD, b"\0\x08\1", "the new schema has no message Other"),
         (NEW, OLD, b"\2\4", "has no message at the position 2"),
         # A writer with the reader's own schema may have sent damaged messages.

@@ -96,7 +96,7 @@ def test_the_manifest_adds_what_files_do_not_say() -> None:
         ({MANIFEST: "subject = 3"}, "subject must be a table of tables"),
         ({MANIFEST: '[subject.a]\ncolor = "red"'}, "unknown key color"),
         ({MANIFEST: '[contexts."."]\nfile = "x"'}, "unknown key file"),
-        ({MANIFEST: "[contexts.eu]"}, "begins with a full stop"),
+        ({MANIFEST: "[contexts.eu]"}, "must begin with a dot"),
         ({MANIFEST: '[subject.a]\nfile = "../secret.avsc"'}, "../secret.avsc does not exist in the folder"),
         ({MANIFEST: "[subject.a.versions.0]"}, "from 1 to 2147483647"),
         ({MANIFEST: "[subject.a.versions.2147483648]"}, "from 1 to 2147483647"),
@@ -107,7 +107,7 @@ def test_the_manifest_adds_what_files_do_not_say() -> None:
         ({MANIFEST: "[subject.a]\nmetadata = { tags = 3 }"}, "metadata: "),
         ({MANIFEST: '[subject.a]\nschemaType = "THRIFT"'}, "one of AVRO, JSON, PROTOBUF"),
         ({MANIFEST: 'lint_errors = ["beauty"]'}, "unknown rule beauty"),
-        ({MANIFEST: 'subjects = ["a*b"]'}, "may only stand at the end"),
+        ({MANIFEST: 'subjects = ["a*b"]'}, "is only allowed at the end"),
         ({MANIFEST: '[subject.a]\nfile = "a.txt"', "a.txt": INT}, "cannot determine the type"),
     ],
 )

@@ -105,8 +105,8 @@ def test_broken_files_are_refused_with_the_setting_and_the_reason(files: Files) 
     good = files.pem(issued.pem, issued.key_pem())
     said = files.refusal(good._replace(certificate=files.setting("broken", b"nothing")))
     assert said.startswith('tls_broken = "')
-    assert "holds no valid certificates in PEM" in said
-    assert "no valid private key" in files.refusal(files.pem(issued.pem, issued.pem))
+    assert "contains no valid PEM certificates" in said
+    assert "no valid PEM private key" in files.refusal(files.pem(issued.pem, issued.pem))
     said = files.refusal(files.pem(issued.pem, other.key_pem()))
     assert said.startswith('tls_certificate = "')
     assert "the private key does not belong to the certificate" in said
