@@ -208,7 +208,7 @@ def list_strangers(call: Call, view: View) -> Listing[Stranger]:
         return orjson.dumps({**source, "problem": each.problem, "use": use})
 
     return page(
-        call, usage.strangers, print_item, lambda each: (each.source.source, each.place), (str, int),
+        call, usage.unexplained, print_item, lambda each: (each.source.source, each.place), (str, int),
         limit_max=LIST_MAX,
     )  # fmt: skip
 

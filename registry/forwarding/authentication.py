@@ -170,7 +170,7 @@ class RefusedHosts:
         if len(self._at) > _REFUSED_HOSTS_MAX:
             del self._at[next(iter(self._at))]
 
-    def lately(self) -> list[str]:
+    def recent(self) -> list[str]:
         """Return the hosts of which a request was refused in the last :data:`REFUSED_SHOWN_S`."""
         since = self._clock() - REFUSED_SHOWN_S
         return [host for host, at in self._at.items() if at >= since]

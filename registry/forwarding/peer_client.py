@@ -39,7 +39,7 @@ class Doubtful(NotAPeer):
 
 
 class Peer:
-    """A connection to a node, from :meth:`meet`."""
+    """A connection to a node, from :meth:`open`."""
 
     def __init__(self, connection: Connection, signing: Signing, status: PeerStatus) -> None:
         self._connection = connection
@@ -52,7 +52,7 @@ class Peer:
         self.closed = connection.closed
 
     @classmethod
-    async def meet(cls, identity: Identity, signings: Signings, tls: ssl.SSLContext | None) -> Self:
+    async def open(cls, identity: Identity, signings: Signings, tls: ssl.SSLContext | None) -> Self:
         """Connect to the peer endpoint of ``identity`` and verify its node id.
 
         Raises :class:`NotAPeer`, and :class:`OSError`: ``ConnectionRefusedError`` if the port is closed.
@@ -171,7 +171,7 @@ async def unreachable(identity: Identity, signings: Signings, tls: ssl.SSLContex
     if not identity.peer:
         return ""
     try:
-        peer = await Peer.meet(identity, signings, tls)
+        peer = await Peer.open(identity, signings, tls)
     except TimeoutError:
         return f"{identity.name} does not answer at its peer endpoint {identity.peer}"
     except NotAPeer as error:
@@ -231,7 +231,7 @@ class PrimaryConnection:
         tries, lost = 0, False
         while True:
             try:
-                peer = await self._meet()
+                peer = await self._connect()
             except ConnectionRefusedError as error:
                 self._note_failure(str(error))
                 lost = lost and not await self._is_replaced()
@@ -244,9 +244,9 @@ class PrimaryConnection:
             await asyncio.sleep(_RETRY_S[min(tries, len(_RETRY_S) - 1)])
             tries += 1
 
-    async def _meet(self) -> Peer:
+    async def _connect(self) -> Peer:
         tls = None if self._tls is None else self._tls.client
-        peer = await Peer.meet(self.identity, self._signings, tls)
+        peer = await Peer.open(self.identity, self._signings, tls)
         try:
             await peer.open_stream(self.identity.peer, tls)
         except BaseException:

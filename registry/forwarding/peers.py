@@ -92,7 +92,7 @@ class Peers:
             self.reports,
             lambda: self.forwarding.primary,
             is_primary=lambda: self._node_port.role == "primary",
-            meet=self._meet,
+            connect=self._connect,
         )
         self.keep(reporting.run())
 
@@ -118,7 +118,7 @@ class Peers:
     def problems(self) -> list[str]:
         """Return why other nodes are refused, and why the primary is not reached, a sentence each."""
         error = self.forwarding.last_error
-        refused = [f"{host} was refused as a peer: {_DIFFERENT}" for host in self._refused.lately()]
+        refused = [f"{host} was refused as a peer: {_DIFFERENT}" for host in self._refused.recent()]
         return [error, *refused] if error else refused
 
     async def ask_all(
@@ -135,7 +135,7 @@ class Peers:
             identity = Identity("", "", 0, eligible=False, peer=report.peer, node=report.node)
             try:
                 async with asyncio.timeout_at(until), turns:
-                    peer = await self._meet(identity)
+                    peer = await self._connect(identity)
                     try:
                         return report.node, await peer.ask(path, body)
                     finally:
@@ -151,8 +151,8 @@ class Peers:
         """Return the number of nodes that watch the role of this one, as all others watch the primary's."""
         return 0 if self._server is None else self._server.watchers
 
-    async def _meet(self, identity: Identity) -> Peer:
-        return await Peer.meet(identity, self._signings, None if self._tls is None else self._tls.client)
+    async def _connect(self, identity: Identity) -> Peer:
+        return await Peer.open(identity, self._signings, None if self._tls is None else self._tls.client)
 
     async def reachable(self, identity: Identity) -> str:
         """Return why a node cannot be reached, or ""; runs on the caller's event loop."""

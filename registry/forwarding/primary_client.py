@@ -228,7 +228,8 @@ class PrimaryClient:
             return
         now = self._loop.time()
         requests = [
-            msgspec.structs.replace(each.request, remaining_s=_less(each.deadline - now)) for each in commands
+            msgspec.structs.replace(each.request, remaining_s=_time_for_primary(each.deadline - now))
+            for each in commands
         ]
         try:
             batch = encode(Batch(requests, self._node, deferrable=commands[0].deferrable))
@@ -297,6 +298,6 @@ def _needs_census(command: object) -> bool:
     return isinstance(command, UsageCommand)
 
 
-def _less(left_s: float) -> float:
+def _time_for_primary(left_s: float) -> float:
     """Return how long the primary may take, so that its answer arrives in time."""
     return left_s - min(MARGIN_S, left_s / 10)

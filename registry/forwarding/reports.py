@@ -129,7 +129,7 @@ class Reporting:
     """Keeps the reports of a node recent, see :meth:`run`.
 
     ``primary`` returns the primary while this node is connected to it; ``is_primary`` whether this node is
-    the primary, to whom all others report. ``meet`` connects to another node and raises :class:`OSError`.
+    the primary, to whom all others report. ``connect`` connects to another node and raises :class:`OSError`.
     """
 
     def __init__(
@@ -138,12 +138,12 @@ class Reporting:
         primary: Callable[[], Peer | None],
         *,
         is_primary: Callable[[], bool],
-        meet: Callable[[Identity], Awaitable[Peer]],
+        connect: Callable[[Identity], Awaitable[Peer]],
     ) -> None:
         self._reports = reports
         self._primary = primary
         self._is_primary = is_primary
-        self._meet = meet
+        self._connect = connect
 
     async def run(self) -> None:
         """Send this node's report whenever it is due, and take the answer, until cancelled."""
@@ -172,7 +172,7 @@ class Reporting:
     async def _exchange_once(self, identity: Identity) -> None:
         try:
             async with asyncio.timeout(_TIMEOUT_S):
-                peer = await self._meet(identity)
+                peer = await self._connect(identity)
         except OSError as error:
             _log.debug("cannot ask %s for reports: %r", identity.peer, error)
             return

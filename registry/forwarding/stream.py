@@ -70,7 +70,7 @@ class Stream(asyncio.Protocol):
         try:
             for number, body in self._receiver.frames(data):
                 if not self.met.done():
-                    self._meet(body)
+                    self._accept_answer(body)
                 elif number:
                     self._answer(number, body)
                 else:
@@ -78,7 +78,7 @@ class Stream(asyncio.Protocol):
         except (BadFrame, msgspec.DecodeError):
             self.abort()
 
-    def _meet(self, body: bytes) -> None:
+    def _accept_answer(self, body: bytes) -> None:
         if not self._signing.answers(self._nonce, OK, decode_greeting(body), b""):
             raise BadFrame("an answer to the greeting from a node that does not know the secret")
         key = self._signing.stream_key(self._nonce)
@@ -185,7 +185,7 @@ class StreamCall(asyncio.Protocol):
         try:
             for number, body in self._receiver.frames(data):
                 if self.signing is None:
-                    self._meet(body)
+                    self._accept_greeting(body)
                 elif body:
                     self._begin(number, body)
                 else:
@@ -193,7 +193,7 @@ class StreamCall(asyncio.Protocol):
         except (BadFrame, msgspec.DecodeError, ValueError):
             self._transport.abort()
 
-    def _meet(self, body: bytes) -> None:
+    def _accept_greeting(self, body: bytes) -> None:
         greeting = decode_greeting(body)
         self.signing = signing = self._signings.accepting(METHOD, PATH, greeting)
         if signing is None:

@@ -272,7 +272,7 @@ class IndexFiller:
         rows, is_waiting, sent = self._rows_name(), True, self._clock()
         while not self._stopping.is_set() and self._rows_name() == rows:
             for each in process.reports():
-                is_waiting = self._hear(each) and is_waiting
+                is_waiting = self._take_report(each) and is_waiting
             if is_waiting:
                 continue
             behind, waited = self._store.applied - self.progress.offset, self._clock() - sent
@@ -283,7 +283,7 @@ class IndexFiller:
             elif not behind and waited >= _IDLE_S:
                 return
 
-    def _hear(self, report: dict[str, Any]) -> bool:
+    def _take_report(self, report: dict[str, Any]) -> bool:
         """Take over what a process has reported of its progress; return true if it is still at work."""
         now, offset = self.progress, report.get("offset")
         if offset is not None:

@@ -441,7 +441,7 @@ def _change(commit: Commit, *, counting: bool) -> None:
         old = pop(key) if value is None else replace(key, value)
         if key.startswith(VERSION):
             if value is not None and not disturbed:
-                disturbed = _disturbs(cursor, key, value, old)
+                disturbed = _changes_revision(cursor, key, value, old)
             if counting:
                 versions.append((key, old, value))
         elif counting and key.startswith(CLEAR):
@@ -451,8 +451,8 @@ def _change(commit: Commit, *, counting: bool) -> None:
     commit.disturbed = disturbed
 
 
-def _disturbs(cursor: lmdb.Cursor[bytes], key: bytes, value: bytes, old: bytes | None) -> bool:
-    """Evaluate :func:`.version_row.disturbs` with the cursor that has just put the row."""
+def _changes_revision(cursor: lmdb.Cursor[bytes], key: bytes, value: bytes, old: bytes | None) -> bool:
+    """Evaluate :func:`.version_row.changes_revision` with the cursor that has just put the row."""
     if old is not None:
         return not same_content(old, value)
     return cursor.next() and cursor.key().startswith(key[:-4])

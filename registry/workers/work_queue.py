@@ -98,7 +98,7 @@ class WorkQueue:
         with self._changed:
             if not self._has_room_for(job):
                 late = self._drop_unwanted()
-            taken = not self._closed and self._has_room_for(job) and self._staff(len(self._jobs) + 1)
+            taken = not self._closed and self._has_room_for(job) and self._ensure_thread(len(self._jobs) + 1)
             if taken:
                 self._jobs.append(job)
                 self._characters += job.characters
@@ -121,7 +121,7 @@ class WorkQueue:
         self._characters = sum(each.characters for each in self._jobs)
         return [each for each in wanted if each.until <= now]
 
-    def _staff(self, waiting: int) -> bool:
+    def _ensure_thread(self, waiting: int) -> bool:
         """Start a thread if the jobs need one and the limit allows it; return true if there is any."""
         if self._idle < waiting and len(self._threads) < self._processes_max:
             thread = _start_thread("workers", self._serve, "for schema queries")
@@ -170,7 +170,7 @@ class WorkQueue:
     def _leave(self) -> None:
         with self._changed:
             self._threads.discard(threading.current_thread())
-            self._staff(len(self._jobs))
+            self._ensure_thread(len(self._jobs))
 
     def _answer(self, process: WorkerProcess | None, job: Job) -> WorkerProcess | None:
         """Answer a job and return the process for the next one.

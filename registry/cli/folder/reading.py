@@ -183,10 +183,10 @@ def read(tree: Tree, manifest: Manifest | None = None) -> Contents:
         for subject, found in files.items()
     }
     contents = Contents(versions, manifest.configs, manifest.modes)
-    return link_references(contents, [*_unspoken(files, manifest)])
+    return link_references(contents, [*_without_references(files, manifest)])
 
 
-def _unspoken(files: _Files, manifest: Manifest) -> Iterator[Place]:
+def _without_references(files: _Files, manifest: Manifest) -> Iterator[Place]:
     """Yield the places of the versions whose references the manifest does not name."""
     for subject, found in files.items():
         entry = manifest.subjects.get(subject, SubjectEntry())

@@ -72,7 +72,7 @@ class RegistryStreams:
         try:
             return version_of(entity)[0]
         except msgspec.ValidationError as error:
-            raise self._nonsense(path, error) from None
+            raise self._invalid_answer(path, error) from None
 
     def configs(self) -> Iterator[tuple[Subject, dict[str, Any]]]:
         """Yield all configs with their scopes, as ``GET /config/{subject}`` shows them."""
@@ -116,5 +116,5 @@ class RegistryStreams:
         for context in sorted(contexts | {TOP.context, EVERYWHERE.context}):
             yield Subject(context, "")
 
-    def _nonsense(self, path: str, error: msgspec.ValidationError) -> NotARegistry:
+    def _invalid_answer(self, path: str, error: msgspec.ValidationError) -> NotARegistry:
         return NotARegistry(f"{self._client.url}{path} was answered with something unexpected: {error}")

@@ -217,7 +217,14 @@ class Client:
         deck: list[Callable[[], None]] = []
         for _ in range(self._limits.turns):
             if not deck:
-                deck = [self._begin, self._begin, self._join, self._join, self._twin, self._twin]
+                deck = [
+                    self._begin,
+                    self._begin,
+                    self._join,
+                    self._join,
+                    self._register_twin,
+                    self._register_twin,
+                ]
                 deck += [self._delete_version, self._delete_subject]
                 self._chance.shuffle(deck)
             yield deck.pop()
@@ -233,7 +240,7 @@ class Client:
         subject = self._board.any_subject(self._chance) or f"{self._board.prefix}{self._word()}"
         self._register(subject, self._new_schema())
 
-    def _twin(self) -> None:
+    def _register_twin(self) -> None:
         """Register the schema of another subject, perhaps while somebody else does."""
         schema = self._board.any_schema(self._chance) or self._new_schema()
         self._register(f"{self._board.prefix}{self._word()}", schema)

@@ -50,7 +50,7 @@ def doctor(connection: Connection, loaded: Loaded, *, urls: str, as_json: bool) 
             found = list(examine(connection._replace(url=urls), os.environ))
     else:
         with _quiet("aiokafka", "kazoo"):
-            found = asyncio.run(_surroundings(loaded.settings))
+            found = asyncio.run(_examine_dependencies(loaded.settings))
     found, worst = sorted_findings(found), verdict(found)
     if as_json:
         print_json({"verdict": worst, "findings": [each._asdict() for each in found]})
@@ -72,7 +72,7 @@ def _quiet(*libraries: str) -> Iterator[None]:
             logging.getLogger(name).setLevel(level)
 
 
-async def _surroundings(settings: Settings) -> list[Finding]:
+async def _examine_dependencies(settings: Settings) -> list[Finding]:
     from registry.cli.doctor.host import examine_host  # noqa: PLC0415 - as above
 
     found = list(examine_host(settings))

@@ -83,7 +83,7 @@ def folder_of(path: Path) -> Path:
     that is a file, its folder.
     """
     start = path if path.is_dir() else path.parent
-    for folder in _outwards(start.absolute()):
+    for folder in _enclosing_folders(start.absolute()):
         if (folder / MANIFEST).is_file():
             if folder == start.absolute():
                 return start
@@ -91,7 +91,7 @@ def folder_of(path: Path) -> Path:
     return start
 
 
-def _outwards(start: Path) -> Iterator[Path]:
+def _enclosing_folders(start: Path) -> Iterator[Path]:
     """Yield a folder and those around it, up to a hidden one or the root of the git repository."""
     for folder in (start, *start.parents):
         yield folder

@@ -244,7 +244,7 @@ class Stranger(NamedTuple):
     use: Use | None
 
 
-def strangers(view: View, after: tuple[str, int] | None = None) -> Iterator[Stranger | None]:
+def unexplained(view: View, after: tuple[str, int] | None = None) -> Iterator[Stranger | None]:
     """Walk what no subject explains, behind the given place of a source's name and a number."""
     name, begin = after or ("", -1)
     first = usage.source(view, name) if name else None

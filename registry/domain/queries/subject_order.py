@@ -185,7 +185,7 @@ def _in_span(
     while row is not None and row[0] < end:
         key, value = row
         if block_skip is not None and key >= block_skip.at:
-            passed = block_skip.over(view, start, key)
+            passed = block_skip.skip_from(view, start, key)
             if passed is not None:
                 start = passed
                 row = view.seek(start)

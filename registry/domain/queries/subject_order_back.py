@@ -131,7 +131,7 @@ def _in_span(
     row = view.seek_back(end)
     while row is not None and row[0] >= start:
         key, value = row
-        passed = block_skip.over(view, end, key) if block_skip is not None else None
+        passed = block_skip.skip_from(view, end, key) if block_skip is not None else None
         if passed is not None:
             end = passed
             yield None

@@ -23,7 +23,7 @@ class Skips(NamedTuple):
     skip: Skip
     count: Callable[[Counts], int]
 
-    def over(self, block: Block) -> bool:
+    def skip_block(self, block: Block) -> bool:
         """Skip the block if all of its items are to be skipped; return true if so."""
         items = self.count(block.counts)
         if items > self.skip.left:
@@ -44,7 +44,7 @@ class BlockSkip:
         self._skips = skips
         self._end = end
 
-    def over(self, view: View, start: bytes, key: bytes, *, parts: bool = False) -> bytes | None:
+    def skip_from(self, view: View, start: bytes, key: bytes, *, parts: bool = False) -> bytes | None:
         """Return the end of the skipped blocks; ``None`` if none was skipped.
 
         Nothing was listed from ``start`` on so far, and the first row there has the key ``key``. ``parts``:
@@ -56,7 +56,7 @@ class BlockSkip:
             if block is None:
                 break
             suits = start <= block.begin and block.end <= self._end and (parts or block.whole)
-            if not (suits and self._skips.over(block)):
+            if not (suits and self._skips.skip_block(block)):
                 self.at = block.end
                 break
             key = passed = start = block.end
@@ -73,7 +73,7 @@ class BlockSkipBack:
         self._begin = begin
         self._at: bytes | None = None
 
-    def over(self, view: View, end: bytes, key: bytes) -> bytes | None:
+    def skip_from(self, view: View, end: bytes, key: bytes) -> bytes | None:
         """Return the beginning of the skipped blocks; ``None`` if none was skipped.
 
         Nothing was listed before ``end`` so far, and the last row there has the key ``key``.
@@ -86,7 +86,7 @@ class BlockSkipBack:
             if block is None:
                 break
             suits = self._begin <= block.begin and block.end <= end and block.whole
-            if not (suits and self._skips.over(block)):
+            if not (suits and self._skips.skip_block(block)):
                 self._at = block.begin
                 break
             passed = end = block.begin
@@ -104,7 +104,7 @@ def scan_skipping(view: View, prefix: bytes, start: bytes, skips: Skips | None) 
     while row is not None and row[0].startswith(prefix):
         key = row[0]
         tries = block_skip is not None and key >= block_skip.at
-        passed = block_skip.over(view, start, key, parts=True) if tries and block_skip else None
+        passed = block_skip.skip_from(view, start, key, parts=True) if tries and block_skip else None
         yield row if passed is None else None
         start = key + b"\0" if passed is None else passed
         row = view.seek(start)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import count, islice
 
 from .layout import CLEAR, VERSION, after
-from .version_row import disturbs
+from .version_row import changes_revision
 from .view import Block, Change, History, View
 
 _numbers = count()
@@ -85,9 +85,9 @@ class DictView:
                     self._dead -= 1
                 self._rows[key] = value
         if self._dead > 64 and self._dead * 2 > len(self._rows):
-            self._bury()
+            self._remove_deleted()
 
-    def _bury(self) -> None:
+    def _remove_deleted(self) -> None:
         # Deleted rows stay as None to keep the order of keys; once half of the rows are dead, they are
         # removed.
         self._rows = dict(self.rows())
@@ -148,7 +148,7 @@ class OverlayView:
     def commit(self, changes: Iterable[Change]) -> None:
         """Add changes on top of the view."""
         new = list(changes)
-        if any(disturbs(self, key, value, self.get(key)) for key, value in new if key[:1] == VERSION):
+        if any(changes_revision(self, key, value, self.get(key)) for key, value in new if key[:1] == VERSION):
             self._disturbed = next(_numbers) + 1
         self.changes.update(new)
 

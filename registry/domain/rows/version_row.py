@@ -94,7 +94,7 @@ def state_of(value: bytes) -> int:
     return hash((value[_FLAGS + 1 : _FLAGS + 9], value[_CONTENT:end]))
 
 
-def disturbs(view: View, key: bytes, value: bytes | None, old: bytes | None) -> bool:
+def changes_revision(view: View, key: bytes, value: bytes | None, old: bytes | None) -> bool:
     """Return true if changing a row from ``old`` to ``value`` changes :meth:`View.revision`."""
     if value is None or not key.startswith(VERSION):
         return False

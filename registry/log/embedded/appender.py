@@ -172,11 +172,11 @@ class Compaction:
         self._principals = tables.principals
 
     def step(self, txn: lmdb.Transaction[bytes], state: State, bounds: Bounds) -> tuple[State, int]:
-        """Return the new state, and how many records were examined or buried; 0 at the end."""
+        """Return the new state, and how many records were examined or deleted; 0 at the end."""
         cleaned, superseded = self._look(txn, state.cleaned, bounds)
-        buried = self._bury(txn, bounds)
-        done = cleaned - state.cleaned + buried
-        return State(state.end, state.records - superseded - buried, cleaned), done
+        deleted = self._delete_old_tombstones(txn, bounds)
+        done = cleaned - state.cleaned + deleted
+        return State(state.end, state.records - superseded - deleted, cleaned), done
 
     def _look(self, txn: lmdb.Transaction[bytes], cleaned: int, bounds: Bounds) -> tuple[int, int]:
         """Examine the next records; return the new ``cleaned`` and the number of deleted records."""
@@ -203,7 +203,7 @@ class Compaction:
         txn.delete(earlier, db=self._graves)
         return self._delete(txn, earlier)
 
-    def _bury(self, txn: lmdb.Transaction[bytes], bounds: Bounds) -> int:
+    def _delete_old_tombstones(self, txn: lmdb.Transaction[bytes], bounds: Bounds) -> int:
         """Delete old tombstones; the table graves lists those without earlier records of their key."""
         removed = 0
         with txn.cursor(self._graves) as cursor:

@@ -91,7 +91,7 @@ class Fetcher:
         self._partition = partition
         self._loop = loop
         self._has_work = asyncio.Event()
-        self._roused = asyncio.Event()
+        self._woken = asyncio.Event()
         self._rests_until = 0.0
         self._stepping: asyncio.Task[None] | None = None
         # Held so that the last batch is the last of the buffer, whichever thread adds it.
@@ -104,7 +104,7 @@ class Fetcher:
         self.buffer = ReadBuffer(
             partition.mismatches,
             on_room=lambda: self._call(self._has_work.set),
-            on_wait=lambda: self._call(self._rouse) if self._rests_until else None,
+            on_wait=lambda: self._call(self._wake) if self._rests_until else None,
             on_seek=lambda: self._call(self._restart),
             condition=condition,
         )
@@ -149,13 +149,13 @@ class Fetcher:
         self.put(header.offset, data)
         return True
 
-    def _rouse(self) -> None:
+    def _wake(self) -> None:
         self._rests_until = 0.0
-        self._roused.set()
+        self._woken.set()
 
     def _restart(self) -> None:
         """Cancel the long poll at the former position."""
-        self._rouse()
+        self._wake()
         if self._stepping is not None:
             self._stepping.cancel()
             self._partition.give_up_fetches()
@@ -168,11 +168,11 @@ class Fetcher:
         if now >= rest_end:
             self._rests_until = 0.0
             return False
-        self._roused.clear()
+        self._woken.clear()
         with suppress(TimeoutError):
             # Not wait_for, which until Python 3.12 loses a cancellation that coincides with the event.
             async with asyncio.timeout(rest_end - now):
-                await self._roused.wait()
+                await self._woken.wait()
         return True
 
     async def run(self) -> None:

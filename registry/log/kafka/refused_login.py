@@ -134,7 +134,7 @@ def refusal_of(
             said = f"it refuses the token ({detail})" if detail else _text_of(error)
             return LoginRefused(f"{said}; {_see(security)}", final=True)
         case ssl.SSLCertVerificationError():
-            return LoginRefused(_distrust(error), final=True)
+            return LoginRefused(_describe_certificate_error(error), final=True)
         case ssl.SSLError() if any(alert in (error.reason or "") for alert in _ALERTS):
             certificate = "its TLS refuses the client certificate"
             if not security.ssl_certificate_location:
@@ -173,7 +173,7 @@ def _see(security: Security) -> str:
     return _SEE.get(security.mechanism, "see kafka_sasl_username and kafka_sasl_password")
 
 
-def _distrust(error: ssl.SSLCertVerificationError) -> str:
+def _describe_certificate_error(error: ssl.SSLCertVerificationError) -> str:
     """Return why a broker's certificate was rejected, and the setting that matters."""
     if error.verify_code in _NAMES:
         return (

@@ -128,22 +128,24 @@ _READ_RECORDS, _READ_BYTES = 64, 64 << 10
 class PastReader:
     """Reconstructs the rows of owners at past moments; used by one thread.
 
-    ``now_ms`` is the wall clock. ``hurry`` is called often, and raises if it takes too long.
+    ``now_ms`` is the wall clock. ``check_time`` is called often, and raises if it takes too long.
     """
 
     def __init__(self, log: Log, store: Store, bases: SnapshotRows, now_ms: Callable[[], int]) -> None:
         self._log, self._store, self._snapshot_rows, self._now_ms = log, store, bases, now_ms
         self._cache = Lru[tuple[bytes, int], list[Row]](CACHE_BYTES)
 
-    def reconstruct(self, moment: Moment, owners: Sequence[bytes], hurry: Callable[[], None]) -> OwnerRows:
+    def reconstruct(
+        self, moment: Moment, owners: Sequence[bytes], check_time: Callable[[], None]
+    ) -> OwnerRows:
         """Return the rows of owners, packed as in row keys. Raises :class:`RegistryError`."""
         try:
             applied = self._resolve_moment(moment)
             found: dict[bytes, list[Row]] = {}
             size = 0
             for owner in owners:
-                found[owner] = self._contexts(applied, hurry) if owner == CONTEXTS else (
-                    self._rows(owner, applied, hurry)
+                found[owner] = self._contexts(applied, check_time) if owner == CONTEXTS else (
+                    self._rows(owner, applied, check_time)
                 )  # fmt: skip
                 size += _size(found[owner])
                 if size > BYTES_MAX:
@@ -164,24 +166,24 @@ class PastReader:
             raise BAD_REQUEST(f"atOffset lies beyond the log's last record, which is at offset {applied - 1}")
         return moment.offset + 1
 
-    def _contexts(self, applied: int, hurry: Callable[[], None]) -> list[Row]:
+    def _contexts(self, applied: int, check_time: Callable[[], None]) -> list[Row]:
         """Return the rows of all contexts."""
         with self._store.view() as view:
             contexts = list(islice(_contexts_in(_require_history(view.history())), CONTEXTS_MAX + 1))
         if len(contexts) > CONTEXTS_MAX:
             raise UNPROCESSABLE("There are too many contexts to search for that time")
         owners = (context + b"\0" for context in contexts)
-        rows = (row for owner in owners for row in self._rows(owner, applied, hurry))
+        rows = (row for owner in owners for row in self._rows(owner, applied, check_time))
         return [row for row in rows if row[0].startswith(layout.CONTEXT)]
 
-    def _rows(self, owner: bytes, applied: int, hurry: Callable[[], None]) -> list[Row]:
+    def _rows(self, owner: bytes, applied: int, check_time: Callable[[], None]) -> list[Row]:
         rows = self._cache.get((owner, applied))
         if rows is None:
-            rows = self._reconstruct_owner(owner, applied, hurry)
+            rows = self._reconstruct_owner(owner, applied, check_time)
             self._cache.put((owner, applied), rows, _size(rows))
         return rows
 
-    def _reconstruct_owner(self, owner: bytes, applied: int, hurry: Callable[[], None]) -> list[Row]:
+    def _reconstruct_owner(self, owner: bytes, applied: int, check_time: Callable[[], None]) -> list[Row]:
         with self._store.view() as view:
             history = _require_history(view.history())
             span, newest = _whole(history), moment.newest(history, owner)
@@ -196,31 +198,31 @@ class PastReader:
         later = [max(span.since, 0 if newest is None else newest + 1)]
         bases = [each for each in self._snapshot_rows.ready() if each.offset >= span.since]
         later += [begin for each in bases if (begin := max(each.offset, each.comparable_from)) > applied]
-        begin, rows = self._base(owner, applied, bases, hurry)
+        begin, rows = self._base(owner, applied, bases, check_time)
         if begin < span.since:
             if filling:
                 raise UNAVAILABLE("The history of that time is still being read").with_retry_after(_FILLING_S)
             raise _past_lost("its records were removed before this server saw them", applied, min(later))
         entries = [each for each in entries if each.offset >= begin]
-        found = self._records(entries, hurry)
+        found = self._records(entries, check_time)
         missing = find_lost(entries, found)
         if missing is not None:
             raise _past_lost(f"compaction has removed the record at {missing.offset}", applied, min(later))
         return replay(owner, rows, entries, found)
 
     def _base(
-        self, owner: bytes, applied: int, bases: Sequence[Entry], hurry: Callable[[], None]
+        self, owner: bytes, applied: int, bases: Sequence[Entry], check_time: Callable[[], None]
     ) -> tuple[int, list[Row]]:
         """Return an owner's rows at the newest offset up to ``applied`` where they stand; none at 0."""
         for each in reversed(bases):
             if max(each.offset, each.comparable_from) <= applied:
-                hurry()
+                check_time()
                 rows = self._snapshot_rows.rows(each, owner)
                 if rows is not None:
                     return each.offset, rows
         return 0, []
 
-    def _records(self, entries: Sequence[HistoryEntry], hurry: Callable[[], None]) -> dict[int, Record]:
+    def _records(self, entries: Sequence[HistoryEntry], check_time: Callable[[], None]) -> dict[int, Record]:
         """Return those records that the log still has."""
         wanted = {each.offset: each for each in entries}
         found: dict[int, Record] = {}
@@ -228,7 +230,7 @@ class PastReader:
         for offset in wanted:
             if offset < reached:
                 continue
-            hurry()
+            check_time()
             fetched = self._log.read_again(offset, _READ_RECORDS, _READ_BYTES)
             if fetched.next <= offset:
                 raise LogError(f"it does not return its records from {offset} on")

@@ -167,7 +167,7 @@ class PastThread:
         result: Reconstructed
         half = time.monotonic() + self._reconstruct_s / 2
 
-        def hurry() -> None:
+        def check_time() -> None:
             now = time.monotonic()
             if self._stopping or now >= request.deadline:
                 raise TOO_LATE()
@@ -175,8 +175,8 @@ class PastThread:
                 raise TOO_LATE().with_retry_after(1)
 
         try:
-            hurry()
-            result = self._past_reader.reconstruct(request.moment, request.owners, hurry)
+            check_time()
+            result = self._past_reader.reconstruct(request.moment, request.owners, check_time)
         except RegistryError as error:
             result = error
         except Exception:

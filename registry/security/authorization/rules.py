@@ -61,21 +61,21 @@ class Rules:
         """Return the access of a principal; the same object each time, as long as it is in use."""
         found = self._accesses.get((principal, kind))
         if found is None:
-            mine = self.concerning(principal, kind)
+            mine = self.rules_of(principal, kind)
             found = RuleAccess((each.permissions, each.subjects) for each in mine)
             self._accesses.put((principal, kind), found)
         return found
 
-    def deciding(
+    def deciding_rule(
         self, principal: Principal, permission: Permission, subject: Subject, kind: str = ""
     ) -> Rule | None:
         """Return the first rule that allows this; ``None`` if none does, so that it is denied."""
-        for rule in self.concerning(principal, kind):
+        for rule in self.rules_of(principal, kind):
             if permission in rule.permissions and any(each.covers(subject) for each in rule.subjects):
                 return rule
         return None
 
-    def concerning(self, principal: Principal, kind: str = "") -> list[Rule]:
+    def rules_of(self, principal: Principal, kind: str = "") -> list[Rule]:
         """Return the rules about a principal of a kind, in the order of the file; "": an unknown kind."""
         found: set[int] = set()
         if principal.name:
@@ -131,12 +131,12 @@ def explain(
     rules: Rules, principal: Principal, permission: Permission, subject: Subject, kind: str = ""
 ) -> Explanation:
     """Return the decision, and the first rule that allows it or the reason why none does."""
-    rule = rules.deciding(principal, permission, subject, kind)
+    rule = rules.deciding_rule(principal, permission, subject, kind)
     if rule is not None:
         pattern = next(each.text for each in rule.subjects if each.covers(subject))
         place = f"[[allow]] number {rule.number}" + (f", line {rule.line}" if rule.line else "")
         return Explanation(True, f"allowed by {place}: subjects {pattern!r}")
-    mine = rules.concerning(principal, kind)
+    mine = rules.rules_of(principal, kind)
     if not mine:
         return Explanation(False, "denied: no rule names this principal or its groups")
     if not any(permission in each.permissions for each in mine):

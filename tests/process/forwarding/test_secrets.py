@@ -72,7 +72,7 @@ def test_a_refused_host_is_named_for_a_while() -> None:
     refused = RefusedHosts(lambda: now)
     for number in range(200):
         refused.add(f"10.0.0.{number}")
-    assert len([*refused.lately()]) == 100
+    assert len([*refused.recent()]) == 100
     now = REFUSED_SHOWN_S + 1
     refused.add("10.0.0.7")
-    assert refused.lately() == ["10.0.0.7"]
+    assert refused.recent() == ["10.0.0.7"]

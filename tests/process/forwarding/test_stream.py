@@ -178,7 +178,7 @@ async def test_what_is_no_batch_is_answered_with_nothing_and_the_stream_goes_on(
 async def test_a_stream_without_a_sign_of_life_is_given_up() -> None:
     async with group(1) as nodes:
         nodes.elect(0)
-        peer = await Peer.meet(nodes.identities[0], Security().signings(), None)
+        peer = await Peer.open(nodes.identities[0], Security().signings(), None)
         await peer.open_stream(nodes.identities[0].peer, None)
         stream: Any = peer._stream
         assert peer.alive()

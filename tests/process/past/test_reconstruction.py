@@ -326,9 +326,11 @@ def test_who_asks_a_lot_leaves_the_others_their_turns(past: Past) -> None:
 class Endless(PastReader):
     """Reconstructs until the time is over."""
 
-    def reconstruct(self, moment: Moment, owners: Sequence[bytes], hurry: Callable[[], None]) -> NoReturn:
+    def reconstruct(
+        self, moment: Moment, owners: Sequence[bytes], check_time: Callable[[], None]
+    ) -> NoReturn:
         while True:
-            hurry()
+            check_time()
 
 
 def test_a_long_read_gives_way_to_others_after_half_of_its_time(past: Past) -> None:

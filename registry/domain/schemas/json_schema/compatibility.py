@@ -185,7 +185,7 @@ class Comparison:
         # Most branches are unchanged. If their pairs suffice, the others are not compared: recursive unions
         # of hundreds of types have too many pairs.
         edges: list[dict[int, ChangeSet]] = [{} for _ in before]
-        tried = _likely(before, after)
+        tried = _pair_branches(before, after)
         for index, other in tried.items():
             inner: ChangeSet = yield self.compare(before[index], after[other])
             if inner.compatible:
@@ -205,7 +205,7 @@ class Comparison:
             found.add("COMBINED_TYPE_SUBSCHEMAS_CHANGED")
 
 
-def _likely(before: list[Node], after: list[Node]) -> dict[int, int]:
+def _pair_branches(before: list[Node], after: list[Node]) -> dict[int, int]:
     """Return for each old branch its likely new one, by name, else by position; none twice."""
     named = {_label(branch): index for index, branch in reversed(list(enumerate(after)))}
     likely = {index: named.pop(_label(branch), -1) for index, branch in enumerate(before)}
@@ -269,11 +269,11 @@ def largest_matching(edges: Sequence[Sequence[int]], budget: Budget) -> list[int
     partner = [-1] * len(edges)
     taken: dict[int, int] = {}
     for left in range(len(edges)):
-        _seat(left, edges, partner, taken, budget)
+        _find_partner(left, edges, partner, taken, budget)
     return partner
 
 
-def _seat(
+def _find_partner(
     start: int, edges: Sequence[Sequence[int]], partner: list[int], taken: dict[int, int], budget: Budget
 ) -> None:
     """Find a partner for ``start`` by an augmenting path, breadth first."""

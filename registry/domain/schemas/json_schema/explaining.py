@@ -112,14 +112,14 @@ class _Shown:
 
     def part(self, change: LocatedChange, side: Literal[0, 1]) -> Part | None:
         """Return the changed part of the writer's (0) or the reader's (1) schema."""
-        spot = _spot(change, side) if change.pairs else Spot(self._sides[side].value)
+        spot = _position_of(change, side) if change.pairs else Spot(self._sides[side].value)
         if spot is None:
             return None
         lines = self._lines[side]
         return Part(excerpt(spot.value)) if lines is None else lines.part(spot)
 
 
-def _spot(change: LocatedChange, side: Literal[0, 1]) -> Spot | None:
+def _position_of(change: LocatedChange, side: Literal[0, 1]) -> Spot | None:
     """Return the position of a change; booleans are found through the schema that contains them."""
     alone: Spot | None = None
     for pair, path in change.pairs:
