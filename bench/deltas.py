@@ -30,7 +30,7 @@ from registry.domain.model import DEFAULT_CONTEXT, Subject
 from registry.log.contract import Fetched
 from registry.log.embedded.log import now_ms
 from snapshots.building import delta, local
-from snapshots.building.sources import Source
+from snapshots.building.sources import LogSource
 from snapshots.building.task import Task, silent
 from snapshots.format.files import LocalFolder
 from snapshots.format.location import Location
@@ -104,7 +104,7 @@ class CountedFolder(LocalFolder):
 
 def run(given: argparse.Namespace, folder: Path) -> None:
     """Build a full snapshot and the deltas, and print what each has moved."""
-    source = Source(MadeLog(given.schemas, given.records, given.schema_bytes), DAY_MS, 7 * DAY_MS, 1000)
+    source = LogSource(MadeLog(given.schemas, given.records, given.schema_bytes), DAY_MS, 7 * DAY_MS, 1000)
     settings, made = Settings(data=folder), None
     for number in range(given.builds + 1):
         files = CountedFolder(folder / "snapshots")

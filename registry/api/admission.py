@@ -19,8 +19,8 @@ from registry.security.gate import (
     Credentials,
     Gate,
     NoCredentials,
+    NotAdmitted,
     Permission,
-    Refused,
     SessionGate,
     SignIn,
 )
@@ -65,7 +65,7 @@ class Entrance:
             return known
         try:
             return await self._gate.admit(context.credentials)
-        except Refused as error:
+        except NotAdmitted as error:
             if isinstance(error, NoCredentials) and segments == WELCOME_PATH:
                 return STRANGER
             raise _for_pages(error) if _from_script(context.fields) else error from None
@@ -82,10 +82,10 @@ def _from_script(headers: Iterable[tuple[bytes, bytes]]) -> bool:
     return any(name == b"x-requested-with" for name, _ in headers)
 
 
-def _for_pages(refused: Refused) -> Refused:
+def _for_pages(refused: NotAdmitted) -> NotAdmitted:
     """Return a refusal at which browsers open no dialog of their own, for pages that ask for passwords."""
     headers = tuple((name, value.replace(b"Basic ", b"X-Basic ", 1)) for name, value in refused.headers)
-    return Refused(refused.code, refused.message, headers)
+    return NotAdmitted(refused.code, refused.message, headers)
 
 
 async def begin_session(call: Call, backend: Backend) -> Answer:

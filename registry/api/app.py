@@ -15,7 +15,7 @@ from registry.domain.parsing.parser import Parser
 from registry.duplicates.contract import Searches
 from registry.feed.hub import Hub
 from registry.security.client_address import TrustedProxies
-from registry.security.gate import OPEN_GATE, Gate, Refused
+from registry.security.gate import OPEN_GATE, Gate, NotAdmitted
 from registry.ui.console import ROUTE, Console
 from registry.workers.pool import Pool
 
@@ -196,7 +196,7 @@ class Gateway:
                 context.admission = await self._entrance.admit(context, wanted.segments)
         except RegistryError as error:
             context.error_code = error.code
-            headers = error.headers if isinstance(error, Refused) else ()
+            headers = error.headers if isinstance(error, NotAdmitted) else ()
             await send_answer(refusal(error, headers), scope, send)
             return
         await self._app(scope, receive, send)

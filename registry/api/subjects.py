@@ -18,7 +18,7 @@ from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.schema_queries import Source
 from registry.domain.parsing.stored import describe_version, format_version
 from registry.domain.queries import by_subject, entities, lists, versions
-from registry.domain.queries.by_subject import Graph, Node
+from registry.domain.queries.by_subject import Graph, GraphNode
 from registry.domain.queries.versions import Registered
 from registry.domain.queries.walks import Search
 from registry.domain.rows.view import Skip, View
@@ -336,7 +336,7 @@ def _entity(found: Graph) -> dict[str, Any]:
     }
 
 
-def _node(node: Node) -> dict[str, Any]:
+def _node(node: GraphNode) -> dict[str, Any]:
     place = {"subject": node.subject.qualified, "version": node.version, "depth": node.depth}
     if node.found is None:
         return {**place, "missing": True}

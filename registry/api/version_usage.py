@@ -12,7 +12,7 @@ from registry.domain import errors as e
 from registry.domain.log_format import usage as stored
 from registry.domain.log_format.usage import Census, SourceUse
 from registry.domain.lookup import usage
-from registry.domain.lookup.usage import State, Stranger, VersionUsage
+from registry.domain.lookup.usage import Stranger, UsageState, VersionUsage
 from registry.domain.model import Subject
 from registry.domain.queries import by_subject, lists, scope, versions
 from registry.domain.queries.walks import Search
@@ -105,7 +105,7 @@ def get_schema(call: Call, view: View) -> PendingSearch[VersionUsage | None]:
         uses = list(stored.uses_of(view, context, [schema_id]))
         if not uses or not everywhere_in(call.access, Permission.READ, context):
             raise e.SCHEMA_ID_NOT_FOUND(schema_id)
-        return Answer(orjson.dumps({**known, "state": State.USED, **_summary(uses)}))
+        return Answer(orjson.dumps({**known, "state": UsageState.USED, **_summary(uses)}))
 
     return PendingSearch(search, answer)
 
@@ -144,7 +144,7 @@ def list_subjects(call: Call, view: View) -> Listing[SubjectUsage]:
                 "latest": max(
                     (v.found.version for v in each.versions if not v.found.row.deleted), default=None
                 ),
-                **{str(state): states.count(state) for state in State if state is not State.UNUSED},
+                **{str(state): states.count(state) for state in UsageState if state is not UsageState.UNUSED},
                 **summary,
                 "hasTopic": each.has_topic,
                 "unused": _unused_versions(each, census),
@@ -195,7 +195,7 @@ def _unused_versions(each: SubjectUsage, census: Census | None) -> list[dict[str
             "deletedAt": None if at in (-1, layout.UNKNOWN_TIME) else at,
         }
         for version, at in zip(each.versions, each.deleted_at, strict=True)
-        if version.state(census) is State.UNUSED
+        if version.state(census) is UsageState.UNUSED
     ]
 
 
@@ -208,7 +208,7 @@ def list_strangers(call: Call, view: View) -> Listing[Stranger]:
         return orjson.dumps({**source, "problem": each.problem, "use": use})
 
     return page(
-        call, usage.unexplained, print_item, lambda each: (each.source.source, each.place), (str, int),
+        call, usage.walk_unexplained, print_item, lambda each: (each.source.source, each.place), (str, int),
         limit_max=LIST_MAX,
     )  # fmt: skip
 

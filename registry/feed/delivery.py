@@ -11,12 +11,12 @@ from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterato
 from registry.domain.errors import EVENTS_DELETED, RegistryError
 from registry.domain.lru import Lru
 
-from .listener import EventFilter, Listener, Senders, State
-from .ring import Entry
+from .listener import EventFilter, Listener, ListenerState, Senders
+from .ring import RingEntry
 from .tail import Tail
 
 
-def print_event(entry: Entry) -> bytes:
+def print_event(entry: RingEntry) -> bytes:
     """Return an event: its offset is the id from which clients resume, its kind the type."""
     event = entry.event
     return b"id: %d\nevent: %b\ndata: %b\n\n" % (event.offset, event.kind.encode(), entry.data)
@@ -48,7 +48,7 @@ class LiveListeners:
 
     def join(self, listener: Listener) -> None:
         """Add a listener that has been sent everything."""
-        listener.state = State.LIVE
+        listener.state = ListenerState.LIVE
         self._groups.setdefault(_group_of(listener), set()).add(listener)
 
     def leave(self, listener: Listener) -> None:
@@ -59,14 +59,14 @@ class LiveListeners:
         if not group:
             del self._groups[key]
 
-    async def send(self, found: Sequence[Entry], begin: int, end: int) -> None:
+    async def send(self, found: Sequence[RingEntry], begin: int, end: int) -> None:
         """Write the events from ``begin`` to ``end`` to those who have been sent everything before."""
         lines = [(each, print_event(each)) for each in found]
         for (event_filter, _), group in tuple(self._groups.items()):
             text = b"".join(line for each, line in lines if event_filter.shows(each))
             framed = b""
             async for listener in in_slices(group):
-                if listener.state is not State.LIVE or listener.position != begin:
+                if listener.state is not ListenerState.LIVE or listener.position != begin:
                     continue  # it has left or joined meanwhile
                 if text and listener.stream.behind:
                     self._on_behind(listener)
@@ -113,7 +113,7 @@ class CatchingUp:
 
     def add(self, listener: Listener) -> None:
         """Send a listener what it lacks, in turn with others."""
-        listener.state = State.CATCHING_UP
+        listener.state = ListenerState.CATCHING_UP
         self._queue.append(listener)
         if self._working < _WORKERS:
             self._working += 1
@@ -152,7 +152,7 @@ class CatchingUp:
         until = time.monotonic() + _TURN_S
         for _ in range(min(_TURN_LISTENERS, len(self._queue))):
             listener = self._queue.popleft()
-            if listener.state is State.CATCHING_UP:
+            if listener.state is ListenerState.CATCHING_UP:
                 await self._advance_safely(listener)
             if time.monotonic() > until or not self._queue:
                 break
@@ -167,7 +167,7 @@ class CatchingUp:
     async def _advance(self, listener: Listener) -> None:
         """Send a listener the next page of what it lacks."""
         if listener.stream.behind:
-            listener.state = State.BEHIND
+            listener.state = ListenerState.BEHIND
             return
         begin = listener.position
         try:
@@ -175,10 +175,10 @@ class CatchingUp:
         except RegistryError as error:
             if error.code == EVENTS_DELETED.code:
                 listener.stream.end()  # it gets the error when it resumes
-            elif listener.state is State.CATCHING_UP:
+            elif listener.state is ListenerState.CATCHING_UP:
                 self._wait_ahead(listener)
             return
-        if listener.state is not State.CATCHING_UP or listener.position != begin:
+        if listener.state is not ListenerState.CATCHING_UP or listener.position != begin:
             return  # it has closed, or another worker was faster
         if not self._senders.check(listener.sender):
             return
@@ -197,7 +197,7 @@ class CatchingUp:
         """Return true if the next events that are pulled begin at a position."""
         return self._tail.pulling and position == self._tail.end
 
-    def _frame_page(self, listener: Listener, found: Sequence[Entry], end: int) -> bytes:
+    def _frame_page(self, listener: Listener, found: Sequence[RingEntry], end: int) -> bytes:
         """Return the events of a page that a listener sees, as they are written."""
         stream, event_filter = listener.stream, listener.event_filter
         key = listener.position, end, event_filter, stream.framing
@@ -209,5 +209,5 @@ class CatchingUp:
         return framed
 
     def _wait_ahead(self, listener: Listener) -> None:
-        listener.state = State.AHEAD
+        listener.state = ListenerState.AHEAD
         self._ahead.add(listener)

@@ -17,10 +17,10 @@ from typing import Any
 from registry.domain.errors import BAD_REQUEST, UNAVAILABLE, RegistryError
 from registry.security.gate import Gate
 
-from .contract import Bounds, Quota, Source, Stream
+from .contract import Bounds, EventSource, Quota, Stream
 from .delivery import CatchingUp, LiveListeners, beginning, heartbeat, in_slices
-from .listener import EventFilter, Listener, Senders, State, Subscription
-from .ring import Entry
+from .listener import EventFilter, Listener, ListenerState, Senders, Subscription
+from .ring import RingEntry
 from .tail import Tail
 
 HEARTBEAT_S = 15.0
@@ -33,15 +33,15 @@ _RETRY_MS = (500, 2_500)
 class Hub:
     """Serves the events of ``source`` to listeners within ``bounds``."""
 
-    def __init__(self, source: Source, gate: Gate, bounds: Bounds) -> None:
+    def __init__(self, source: EventSource, gate: Gate, bounds: Bounds) -> None:
         self._source = source
         self._gate = gate
         self._quota = Quota(bounds)
         self._tail = Tail(source, self)
         self._listeners: set[Listener] = set()
-        self._live = LiveListeners(on_behind=partial(self._leave, state=State.BEHIND))
+        self._live = LiveListeners(on_behind=partial(self._leave, state=ListenerState.BEHIND))
         self._senders = Senders(
-            gate, suspend=partial(self._leave, state=State.UNVERIFIED), resume=self._resume
+            gate, suspend=partial(self._leave, state=ListenerState.UNVERIFIED), resume=self._resume
         )
         self._catching_up = CatchingUp(self._tail, self._live, self._senders)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -193,14 +193,14 @@ class Hub:
         self._senders.check_all()
         self._catching_up.try_ahead()
 
-    async def on_events(self, found: Sequence[Entry], begin: int, end: int) -> None:
+    async def on_events(self, found: Sequence[RingEntry], begin: int, end: int) -> None:
         """Send new events to all who were sent everything before."""
         await self._live.send(found, begin, end)
 
     def on_gap(self) -> None:
         """Let all listeners find out what they lack."""
         for listener in self._live:
-            self._leave(listener, State.CATCHING_UP)
+            self._leave(listener, ListenerState.CATCHING_UP)
             self._catching_up.add(listener)
 
     def on_break(self) -> None:
@@ -215,19 +215,19 @@ class Hub:
         self._catching_up.add(listener)
 
     def _send_when_drained(self, listener: Listener) -> None:
-        if listener.state is State.BEHIND:
+        if listener.state is ListenerState.BEHIND:
             self._catching_up.add(listener)
 
-    def _leave(self, listener: Listener, state: State) -> None:
+    def _leave(self, listener: Listener, state: ListenerState) -> None:
         """Take a listener out of where it waits."""
-        if listener.state is State.LIVE:
+        if listener.state is ListenerState.LIVE:
             self._live.leave(listener)
         self._catching_up.leave(listener)
         listener.state = state
 
     def _close_when_gone(self, listener: Listener, client: Hashable) -> None:
-        self.dropped += listener.state is State.BEHIND or listener.stream.behind
-        self._leave(listener, State.CLOSED)
+        self.dropped += listener.state is ListenerState.BEHIND or listener.stream.behind
+        self._leave(listener, ListenerState.CLOSED)
         self._listeners.discard(listener)
         self._senders.forget(listener)
         self._quota.give_back(client)

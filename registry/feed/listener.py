@@ -14,7 +14,7 @@ from registry.security.client_address import client_network
 from registry.security.gate import Access, Admission, Credentials, Gate, Permission
 
 from .contract import Stream
-from .ring import Entry
+from .ring import RingEntry
 
 # What a principal needs for events about a context, as for reading what they are about.
 _OF_CONTEXT = {
@@ -41,7 +41,7 @@ class EventFilter(NamedTuple):
     wanted: Filter
     access: Access
 
-    def shows(self, entry: Entry) -> bool:
+    def shows(self, entry: RingEntry) -> bool:
         """Return true if the event is wanted and permitted."""
         return self.wanted.admits(entry.event) and is_visible(entry.event, self.access)
 
@@ -60,7 +60,7 @@ class Subscription(NamedTuple):
         return (self.admission.kind, name) if name else client_network(self.credentials.address)
 
 
-class State(Enum):
+class ListenerState(Enum):
     """The states of a listener, by what it waits for."""
 
     LIVE = "the next events"
@@ -94,7 +94,7 @@ class Listener:
         self.wanted = wanted
         self.sender = sender
         self.position = position
-        self.state = State.CATCHING_UP
+        self.state = ListenerState.CATCHING_UP
         sender.listeners.add(self)
 
     @property
@@ -162,13 +162,13 @@ class Senders:
         """Let the listeners of a sender go on, with what it may see now."""
         if access is not sender.access:
             for listener in sender.listeners:
-                if listener.state is State.LIVE:
+                if listener.state is ListenerState.LIVE:
                     self._suspend(listener)
             sender.access, sender.suspended = access, True
         if sender.suspended:
             sender.suspended = False
             for listener in sender.listeners:
-                if listener.state is State.UNVERIFIED:
+                if listener.state is ListenerState.UNVERIFIED:
                     self._resume(listener)
 
     async def _verify(self) -> None:

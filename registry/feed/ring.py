@@ -13,21 +13,21 @@ from .contract import PAGE_BYTES, PAGE_EVENTS, Page
 COUNT_MAX, BYTES_MAX = 4096, 4 << 20
 
 
-class Entry(NamedTuple):
+class RingEntry(NamedTuple):
     """An event, and the same as JSON."""
 
     event: Event
     data: bytes
 
 
-def entry_of(event: Event) -> Entry:
+def entry_of(event: Event) -> RingEntry:
     """Return an event with its JSON."""
-    return Entry(event, encode_event(event))
+    return RingEntry(event, encode_event(event))
 
 
-def entries_of(page: Page) -> list[Entry]:
+def entries_of(page: Page) -> list[RingEntry]:
     """Return the events of a page with their JSON."""
-    return [Entry(decode_event(data), data) for data in page.events]
+    return [RingEntry(decode_event(data), data) for data in page.events]
 
 
 class Ring:
@@ -41,7 +41,7 @@ class Ring:
     def reset(self, position: int) -> None:
         """Forget everything, and begin at a position."""
         self.begin = self.end = position
-        self._entries: list[Entry] = []
+        self._entries: list[RingEntry] = []
         self._offsets: list[int] = []
         self._bytes = 0
 
@@ -49,7 +49,7 @@ class Ring:
         """Return true if no event from ``position`` on is missing."""
         return self.begin <= position <= self.end
 
-    def add(self, entries: Iterable[Entry], end: int) -> None:
+    def add(self, entries: Iterable[RingEntry], end: int) -> None:
         """Add the events up to ``end``, where the next ones begin."""
         for each in entries:
             self._entries.append(each)
@@ -58,7 +58,7 @@ class Ring:
         self.end = end
         self._shrink()
 
-    def since(self, position: int) -> tuple[Sequence[Entry], int]:
+    def since(self, position: int) -> tuple[Sequence[RingEntry], int]:
         """Return the events of one page from a covered ``position`` on, and the position after them."""
         start = bisect_left(self._offsets, position)
         return cut(self._entries[start : start + PAGE_EVENTS + 1], self.end)
@@ -73,7 +73,7 @@ class Ring:
             del self._entries[:count], self._offsets[:count]
 
 
-def cut(entries: Sequence[Entry], end: int) -> tuple[Sequence[Entry], int]:
+def cut(entries: Sequence[RingEntry], end: int) -> tuple[Sequence[RingEntry], int]:
     """Return as many of the events up to ``end`` as a page holds, and the position after them."""
     size = 0
     for index, each in enumerate(entries):

@@ -12,13 +12,13 @@ from typing import Any, Protocol
 from registry.domain.errors import EVENTS_DELETED, UNAVAILABLE, RegistryError
 from registry.domain.lru import Lru
 
-from .contract import Page, Source
-from .ring import Entry, Ring, entries_of
+from .contract import EventSource, Page
+from .ring import Ring, RingEntry, entries_of
 
 _PAGES_MAX = 32
 _AT_ONCE_MAX = 4
 
-Entries = tuple[list[Entry], int]
+Entries = tuple[list[RingEntry], int]
 
 
 class Pages:
@@ -31,7 +31,7 @@ class Pages:
         self._room = asyncio.Semaphore(_AT_ONCE_MAX)
 
     async def get(self, position: int) -> Entries:
-        """Return the events of a page and the position after them. Raises as :meth:`Source.events`."""
+        """Return the events of a page and the position after them. Raises as :meth:`EventSource.events`."""
         found = self._pages.get(position)
         if found is not None:
             return found
@@ -83,7 +83,7 @@ class Audience(Protocol):
         """Prepare for the next events, if any; called after every pull."""
         ...
 
-    async def on_events(self, found: Sequence[Entry], begin: int, end: int) -> None:
+    async def on_events(self, found: Sequence[RingEntry], begin: int, end: int) -> None:
         """Take the events from ``begin`` to ``end``, which follow those before."""
         ...
 
@@ -99,7 +99,7 @@ class Audience(Protocol):
 class Tail:
     """The newest events, and access to older ones."""
 
-    def __init__(self, source: Source, audience: Audience) -> None:
+    def __init__(self, source: EventSource, audience: Audience) -> None:
         self._source = source
         self._audience = audience
         self._ring = Ring(0)
@@ -120,10 +120,10 @@ class Tail:
         self.pulling = True
         self._ring.reset(max(0, self._source.applied() - _LOOK_BACK))
 
-    async def after(self, position: int) -> tuple[Sequence[Entry], int]:
+    async def after(self, position: int) -> tuple[Sequence[RingEntry], int]:
         """Return the events of a page from ``position`` on, and the position after them.
 
-        Raises as :meth:`Source.events`.
+        Raises as :meth:`EventSource.events`.
         """
         # What was applied just now has not been pulled yet, and nothing has when pulling has just begun.
         if self.pulling and self._ring.begin <= position < self._ring.end:

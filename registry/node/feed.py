@@ -19,7 +19,7 @@ from registry.domain.errors import EVENTS_DELETED, UNAVAILABLE
 from registry.domain.events import event_of
 from registry.domain.log_format.records import Record
 from registry.feed.contract import PAGE_EVENTS, Page
-from registry.feed.ring import COUNT_MAX, Entry, Ring, cut, entry_of
+from registry.feed.ring import COUNT_MAX, Ring, RingEntry, cut, entry_of
 from registry.log.contract import Fetched, LogError
 
 # Events are kept for so long after the last request for them.
@@ -68,7 +68,7 @@ class NodeFeed:
     def add_records(self, records: Sequence[Record] | None, end: int) -> None:
         """Take the records of a step whose rows are visible; ``None``: they are not known here."""
         if records is None or not self.is_read():
-            begin, entries = end, list[Entry]()
+            begin, entries = end, list[RingEntry]()
         else:
             begin = records[-COUNT_MAX].offset if len(records) > COUNT_MAX else self._ring.begin
             # Outside the lock, for which the event loop would wait as long as this takes.
@@ -136,7 +136,7 @@ class NodeFeed:
         finally:
             self._reading -= 1
 
-    def _page(self, entries: Sequence[Entry], end: int) -> Page:
+    def _page(self, entries: Sequence[RingEntry], end: int) -> Page:
         return Page([each.data for each in entries], end, self._log.identity)
 
     def _read(self, position: int) -> Page:
@@ -151,5 +151,5 @@ class NodeFeed:
         return self._page(*cut(list(found), max(end, position)))
 
 
-def _entries(records: Iterable[Record]) -> Iterable[Entry]:
+def _entries(records: Iterable[Record]) -> Iterable[RingEntry]:
     return (entry_of(event) for event in map(event_of, records) if event is not None)

@@ -34,7 +34,17 @@ from registry.domain.rows.version_row import VersionRow
 from registry.domain.rows.view import View
 
 from .index import SUBJECTS, WORDS, SearchIndex
-from .view import COUNTING, LISTING, MERGING, NUMBERS, DamagedIndex, Entry, Progress, SearchIndexError, pack
+from .view import (
+    COUNTING,
+    LISTING,
+    MERGING,
+    NUMBERS,
+    DamagedIndex,
+    IndexedVersion,
+    Progress,
+    SearchIndexError,
+    pack,
+)
 
 # How long a view of the rows is open: a long one keeps freed pages from being used again.
 _VIEW_S: Final = 0.25
@@ -50,7 +60,7 @@ _log = logging.getLogger(__name__)
 Rows = Callable[[], AbstractContextManager[View]]
 
 
-class Step(NamedTuple):
+class StepLimits(NamedTuple):
     """The limits of one step."""
 
     # Seconds of this thread's CPU time with one view of the rows.
@@ -59,16 +69,16 @@ class Step(NamedTuple):
     pairs: int
 
 
-LONG: Final = Step(_VIEW_S, PAIRS_MAX)
+LONG: Final = StepLimits(_VIEW_S, PAIRS_MAX)
 
 
-def describe(rows: View, subject: Subject) -> tuple[Registered, Entry] | None:
+def describe(rows: View, subject: Subject) -> tuple[Registered, IndexedVersion] | None:
     """Return what of a subject is indexed; ``None`` if it has no version."""
     latest = versions.latest(rows, subject)
     if latest is None:
         return None
     principal = principal_at(rows, subject, latest.row.offset)
-    return latest, Entry(latest.version, content_of(latest.row), principal, subject)
+    return latest, IndexedVersion(latest.version, content_of(latest.row), principal, subject)
 
 
 def content_of(row: VersionRow) -> bytes:
@@ -96,7 +106,7 @@ class Builder:
         self._merged: Iterator[_Merged] | None = None
         self._merged_to = b""
 
-    def step(self, limits: Step = LONG) -> Progress:
+    def step(self, limits: StepLimits = LONG) -> Progress:
         """Do one step of a build that has begun; return the progress.
 
         Raises :class:`.view.SearchIndexError` and :class:`StoreError`.
@@ -111,7 +121,7 @@ class Builder:
         except OSError as error:
             raise SearchIndexError(f"the index in {self._index.path} cannot be built: {error}") from error
 
-    def _count(self, now: Progress, limits: Step) -> Progress:
+    def _count(self, now: Progress, limits: StepLimits) -> Progress:
         """Count the next subjects, to show how far the build is."""
         until, reached, count = time.thread_time() + limits.view_s, LISTING, 0
         with self._rows() as rows:
@@ -122,7 +132,7 @@ class Builder:
                     break
         return self._index.append((), SUBJECTS, replace(now, sweep=reached, subjects=now.subjects + count))
 
-    def _read(self, now: Progress, limits: Step) -> Progress:
+    def _read(self, now: Progress, limits: StepLimits) -> Progress:
         """Read the words of the next subjects, and write them to files."""
         words: dict[bytes, list[bytes]] = defaultdict(list)
         entries: list[tuple[bytes, bytes]] = []
@@ -155,14 +165,14 @@ class Builder:
         )
         return self._index.append((), SUBJECTS, replace(now, sweep=reached, done=now.done + count, runs=runs))
 
-    def _append_subjects(self, now: Progress, limits: Step) -> Progress:
+    def _append_subjects(self, now: Progress, limits: StepLimits) -> Progress:
         found, more = self._next_merged(_ENTRIES, now, limits.pairs)
         following = NUMBERS + found[-1][0] if more else MERGING
         # Of two subjects with one number, the last one is found.
         subjects = [(number, values[-1]) for number, values in found]
         return self._index.append(subjects, SUBJECTS, replace(now, sweep=following))
 
-    def _append_words(self, now: Progress, limits: Step) -> Progress:
+    def _append_words(self, now: Progress, limits: StepLimits) -> Progress:
         found, more = self._next_merged(_WORDS, now, limits.pairs)
         following = MERGING + found[-1][0] if more else b""
         pairs = ((word, number) for word, values in found for number in _numbers(values))

@@ -20,7 +20,7 @@ from registry.domain.rows.view import View
 
 from .build import PAIRS_MAX, Rows, content_of, describe, words_of
 from .index import SearchIndex
-from .view import Entry, IndexView, Progress, Update
+from .view import IndexedVersion, IndexView, Progress, Update
 
 # Subjects that are read before other threads of the process go first: two milliseconds.
 _TURN: Final = 8
@@ -106,7 +106,7 @@ class _Changes:
         taken, self._updates, self.pairs = self._updates, [], 0
         return taken
 
-    def _former_keys(self, known: Entry) -> frozenset[bytes]:
+    def _former_keys(self, known: IndexedVersion) -> frozenset[bytes]:
         former = versions.get(self._rows, known.subject, known.version)
         if former is None or content_of(former) != known.content:
             self.stale += 1

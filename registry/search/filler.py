@@ -24,7 +24,7 @@ from registry.domain.rows.view import View
 from registry.log.contract import Fetched, LogError, Unreachable
 from registry.store.layout import StoreError, lacks_room
 
-from .build import Builder, Step
+from .build import Builder, StepLimits
 from .changes import follow, owners_of
 from .index import SearchIndex
 from .process import IndexProcess
@@ -33,7 +33,7 @@ from .view import LISTING, DamagedIndex, Progress, SearchIndexError
 # Subjects that are indexed in this process; a process of its own takes half a second of CPU time to start.
 HERE_MAX: Final = 2_000
 # A step here: 20 ms.
-SHORT: Final = Step(0.02, 50_000)
+SHORT: Final = StepLimits(0.02, 50_000)
 RECORDS_MAX, BYTES_MAX = 1000, 1 << 20
 # Records that it follows; of more, and of more than half of the subjects, a build costs less.
 BEHIND_MAX: Final = 50_000

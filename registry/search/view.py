@@ -64,7 +64,7 @@ class Progress(msgspec.Struct, frozen=True, array_like=True):
         return 1.0 if self.is_built else _READ_PART
 
 
-class Entry(NamedTuple):
+class IndexedVersion(NamedTuple):
     """The version of a subject that was indexed."""
 
     version: int
@@ -79,7 +79,7 @@ class Update(NamedTuple):
 
     number: bytes
     # ``None``: it is gone.
-    now: Entry | None
+    now: IndexedVersion | None
     new: frozenset[bytes]
     old: frozenset[bytes]
 
@@ -118,12 +118,12 @@ class IndexView:
         found = self.entry(number)
         return None if found is None else found.subject
 
-    def entry(self, number: bytes) -> Entry | None:
+    def entry(self, number: bytes) -> IndexedVersion | None:
         """Return the version of a subject that was indexed."""
         value = self._txn.get(number, db=self._subjects)
         return None if value is None else _unpack(value)
 
-    def numbers(self, begin: bytes) -> Iterator[tuple[bytes, Entry]]:
+    def numbers(self, begin: bytes) -> Iterator[tuple[bytes, IndexedVersion]]:
         """Yield the subjects from a number on."""
         with self._txn.cursor(self._subjects) as cursor:
             for number, value in cursor if cursor.set_range(begin) else ():
@@ -149,7 +149,7 @@ def write_progress(txn: lmdb.Transaction[bytes], meta: Any, progress: Progress) 
     txn.put(_PROGRESS, msgspec.msgpack.encode(progress), db=meta)
 
 
-def _unpack(value: bytes) -> Entry:
+def _unpack(value: bytes) -> IndexedVersion:
     try:
         version, content, size = _SUBJECT.unpack_from(value)
         end = _SUBJECT.size + size
@@ -158,10 +158,10 @@ def _unpack(value: bytes) -> Entry:
         )
     except (struct.error, UnicodeDecodeError) as error:
         raise DamagedIndex(f"an entry of the index cannot be read: {error}") from error
-    return Entry(version, content, principal, Subject.parse(name))
+    return IndexedVersion(version, content, principal, Subject.parse(name))
 
 
-def pack(entry: Entry) -> bytes:
+def pack(entry: IndexedVersion) -> bytes:
     """Return the value of an entry."""
     principal = entry.principal.encode("utf-8", "surrogatepass")
     name = entry.subject.qualified.encode("utf-8", "surrogatepass")

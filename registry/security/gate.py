@@ -128,7 +128,7 @@ NO_ACCESS: Access = _NoAccess()
 KIND_OF_METHOD: Final = {"basic": "user", "bearer": "token", "certificate": "cert"}
 
 
-class Refused(RegistryError):
+class NotAdmitted(RegistryError):
     """A request that is not admitted, with headers for the answer."""
 
     def __init__(self, code: int, message: str, headers: tuple[tuple[bytes, bytes], ...]) -> None:
@@ -136,7 +136,7 @@ class Refused(RegistryError):
         self.headers = headers
 
 
-class NoCredentials(Refused):
+class NoCredentials(NotAdmitted):
     """A request without credentials to a registry that needs them."""
 
 
@@ -230,7 +230,7 @@ class Gate(Protocol):
     async def admit(self, credentials: Credentials) -> Admission:
         """Verify credentials, which may take long (a password's hash, a new signing key).
 
-        Raises :class:`~registry.domain.errors.RegistryError`, mostly :class:`Refused`: 401 for missing
+        Raises :class:`~registry.domain.errors.RegistryError`, mostly :class:`NotAdmitted`: 401 for missing
         (:class:`NoCredentials`) or wrong credentials, 429 for a client that has failed too often, 503 if they
         cannot be verified now.
         """

@@ -69,11 +69,11 @@ class IdCountIndex:
         """Return true if nothing was applied since all ids were looked at."""
         return self._done == applied
 
-    def find(self, view: View, keys_from: Callable[[bytes], Iterator[bytes]]) -> Step:
+    def find(self, view: View, keys_from: Callable[[bytes], Iterator[bytes]]) -> BlockSearch:
         """Look for the next block that is to be counted; ``keys_from`` yields the keys of rows."""
         return next_block(view, keys_from(self._next), self._block)
 
-    def advance(self, step: Step, applied: int) -> bool:
+    def advance(self, step: BlockSearch, applied: int) -> bool:
         """Go on after a step, whose block is stored; return true at the end of a round."""
         if self._next == ID:
             self._applied = applied
@@ -143,14 +143,14 @@ def delete(cursor: lmdb.Cursor[bytes], prefix: bytes = ID) -> None:
         cursor.delete()
 
 
-class Step(NamedTuple):
+class BlockSearch(NamedTuple):
     """The next block, if one was found, and the key from which to go on; None after the last row."""
 
     block: Block | None
     end: bytes | None
 
 
-def next_block(view: View, keys: Iterator[bytes], size: int) -> Step:
+def next_block(view: View, keys: Iterator[bytes], size: int) -> BlockSearch:
     """Look for the next rows that are to be counted among ``keys``, ascending from a row of an id on."""
     prefix, begin, run, seen = b"", b"", 0, 0
     for key in keys:
@@ -159,19 +159,19 @@ def next_block(view: View, keys: Iterator[bytes], size: int) -> Step:
         seen += 1
         if not prefix or not key.startswith(prefix):
             if seen > 4 * size:
-                return Step(None, key)
+                return BlockSearch(None, key)
             prefix, begin, run = key[: key.index(b"\0") + 5], key, 0
         run += 1
         if run < size:
             continue
         counted = view.block(begin)
         if counted is not None:
-            return Step(None, counted.end)
+            return BlockSearch(None, counted.end)
         return _count_range(view, prefix, begin, key + b"\0", BUDGET * size)
-    return Step(None, None)
+    return BlockSearch(None, None)
 
 
-def _count_range(view: View, prefix: bytes, begin: bytes, end: bytes, budget: int) -> Step:
+def _count_range(view: View, prefix: bytes, begin: bytes, end: bytes, budget: int) -> BlockSearch:
     """Count the rows from ``begin`` up to ``end``, up to the next counted block or to one that takes long."""
     live, items, steps = 0, 0, iter(range(budget))
     for key, _ in scan(view, prefix, begin):
@@ -188,12 +188,12 @@ def _count_range(view: View, prefix: bytes, begin: bytes, end: bytes, budget: in
             found = stop.value
         else:
             if key == begin:
-                return Step(None, key + b"\0")
+                return BlockSearch(None, key + b"\0")
             end = key
             break
         items += found is not None
         live += found is not None and not found.row.deleted
-    return Step(Block(begin, end, Counts(live, items)), end)
+    return BlockSearch(Block(begin, end, Counts(live, items)), end)
 
 
 def _id_key(context: bytes, key: bytes, value: bytes) -> bytes:

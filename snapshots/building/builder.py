@@ -33,7 +33,7 @@ from .cost import StepCosts
 from .delta import DeltaLimits, TooMuchChanged, is_full, reason_for_full
 from .engines import AUTO, LOCAL, choose, engine_named
 from .heartbeat import BuildHeartbeat, RequestLost
-from .sources import Source, open_source, time_before
+from .sources import LogSource, open_source, time_before
 from .task import BuildFailed, Engine, EngineFailed, EngineUnavailable, Progress, Task, WrongRows
 
 # Errors of a build; their texts are for the user.
@@ -294,7 +294,7 @@ def _restart(task: Task) -> Task:
 
 
 def usable_bases(
-    location: Location, source: Source, end: int, entries: Mapping[str, Entry] = MappingProxyType({})
+    location: Location, source: LogSource, end: int, entries: Mapping[str, Entry] = MappingProxyType({})
 ) -> Iterator[Manifest]:
     """Yield the snapshots that one at ``end`` may extend, the newest first; log why others do not fit.
 

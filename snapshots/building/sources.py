@@ -63,7 +63,7 @@ class LogSize(NamedTuple):
     start: int = 0
 
 
-class Source(NamedTuple):
+class LogSource(NamedTuple):
     """An open log and its guarantees."""
 
     log: ReadableLog
@@ -79,14 +79,14 @@ class Source(NamedTuple):
         return self.log.query_end(ASK_S)
 
 
-def open_source(settings: Settings) -> Source:
+def open_source(settings: Settings) -> LogSource:
     """Open the configured log, whether or not a node is running.
 
     Raises :class:`registry.log.contract.LogError`, also for a topic that does not exist.
     """
     margin_ms = round(settings.end_age_margin_s * 1000)
     if not settings.kafka:
-        return Source(
+        return LogSource(
             EmbeddedLogReader(settings.data / "log"),
             round(settings.min_compaction_lag_s * 1000),
             round(settings.tombstone_retention_s * 1000),
@@ -97,7 +97,7 @@ def open_source(settings: Settings) -> Source:
     log = open_topic_for_command(settings, make=False)
     if log is None:
         raise LogError(f"the topic {settings.topic} does not exist at {settings.kafka}")
-    return Source(log, log.compaction_lag_ms, log.tombstone_retention_ms, margin_ms)
+    return LogSource(log, log.compaction_lag_ms, log.tombstone_retention_ms, margin_ms)
 
 
 def time_before(log: ReadableLog, offset: int) -> int:

@@ -23,7 +23,7 @@ from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest
 from snapshots.format.writer import ManifestHeader, WrittenRows
 
-from .sources import LogSize, Source, estimate_size, lineage_at
+from .sources import LogSize, LogSource, estimate_size, lineage_at
 
 _log = logging.getLogger(__name__)
 _LOOK_S = 0.2
@@ -76,7 +76,7 @@ class Task:
     # They name the log and the Spark master.
     settings: Settings
     # The log, open.
-    source: Source
+    source: LogSource
     # The offset of the snapshot, exclusive. The log is known to reach it.
     end: int
     # The snapshot to extend; the rules allow it.

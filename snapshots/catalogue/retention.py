@@ -35,14 +35,14 @@ class Action(Enum):
     FORGET = "forget"
 
 
-class Step(NamedTuple):
+class DeletionStep(NamedTuple):
     """One step of an entry's deletion."""
 
     action: Action
     entry: Entry
 
 
-def plan(entries: Iterable[Entry], keep: int, now_ms: int) -> list[Step]:
+def plan(entries: Iterable[Entry], keep: int, now_ms: int) -> list[DeletionStep]:
     """Return the steps to take: for each log, ``keep`` ready entries stay, at least one, and as many failed.
 
     So do those whose files they need, the base of a running build, and what that needs. If a build has not
@@ -65,15 +65,15 @@ def plan(entries: Iterable[Entry], keep: int, now_ms: int) -> list[Step]:
     return [step for each in order for step in steps(each)]
 
 
-def steps(entry: Entry) -> list[Step]:
+def steps(entry: Entry) -> list[DeletionStep]:
     """Return the steps that delete an entry."""
     left = [Action.DELETE, Action.FORGET] if entry.state == "deleting" else list(Action)
-    return [Step(action, entry) for action in left]
+    return [DeletionStep(action, entry) for action in left]
 
 
 def execute(
-    planned: Iterable[Step], catalogue: Catalogue, location: Callable[[str], Location], now_ms: int
-) -> Iterator[Step]:
+    planned: Iterable[DeletionStep], catalogue: Catalogue, location: Callable[[str], Location], now_ms: int
+) -> Iterator[DeletionStep]:
     """Take the steps one by one as the iterator advances. ``location`` opens a location by its URI.
 
     An entry that has changed since it was planned is skipped. Raises

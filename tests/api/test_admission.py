@@ -9,7 +9,7 @@ from registry.api.backend import ApiSettings
 from registry.api.routes import operations
 from registry.domain.errors import RegistryError
 from registry.domain.principal import Principal
-from registry.security.gate import FULL_ACCESS, Admission, Credentials, Refused
+from registry.security.gate import FULL_ACCESS, Admission, Credentials, NotAdmitted
 from tests.api.driver import Api
 
 
@@ -79,7 +79,7 @@ def test_health_and_metrics_need_no_credentials_unless_a_setting_closes_them() -
 def test_a_refusal_has_the_gate_s_headers() -> None:
     class Closed(PasswordGate):
         async def admit(self, credentials: Credentials) -> Admission:
-            raise Refused(401, "Unauthorized", ((b"www-authenticate", b"Basic"),))
+            raise NotAdmitted(401, "Unauthorized", ((b"www-authenticate", b"Basic"),))
 
     with Api(gate=Closed()) as api:
         reply = api.get("/subjects")

@@ -25,7 +25,7 @@ from registry.domain.lookup.matching import Matching
 from registry.domain.lookup.search import KINDS
 from registry.domain.schemas import FORMATS, SchemaField
 from registry.log.contract import LogError, Unreachable
-from registry.search.build import Builder, Step
+from registry.search.build import Builder, StepLimits
 from registry.search.filler import IndexFiller
 from registry.search.index import OPENED_MAX, SearchIndex
 from registry.search.view import COUNTING, MERGING, DamagedIndex, Progress, Update
@@ -158,7 +158,7 @@ def test_a_build_continues_where_it_was_interrupted(filled: Searching) -> None:
     index = reopened(filled.rows.path)
     index.reset()
     index.change((), Progress("store", len(filled.rows.backend.log)))
-    one = Step(view_s=0, pairs=1)
+    one = StepLimits(view_s=0, pairs=1)
     seen = [Builder(index, filled.rows.view).step(one).part_built]
     while seen[-1] < 1:
         index.close()

@@ -266,7 +266,7 @@ def test_protobuf_is_read_and_written_without_the_package_of_spark(
     other = nothing | {"color": "UNKNOWN_ENUM_VALUE_Color_7"}
     assert found == [first, first, other, None, None, None, None]
     strict = from_registry("value", registry.url, topic, message="shop.Order")
-    assert "is no shop.Order" in failure(messages(spark, values[-1]), strict)
+    assert "is not of the type shop.Order" in failure(messages(spark, values[-1]), strict)
     made = (
         messages(spark, values[0])
         .select(strict.alias("row"))

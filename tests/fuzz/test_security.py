@@ -29,7 +29,7 @@ from registry.security.authentication.tokens import Claims, TokenError, TokenVer
 from registry.security.authentication.users import Users, parse_users
 from registry.security.authorization.rules_file import parse as parse_rules
 from registry.security.client_address import TrustedProxies
-from registry.security.gate import FULL_ACCESS, Credentials, Refused
+from registry.security.gate import FULL_ACCESS, Credentials, NotAdmitted
 from registry.security.tls.server_tls import PrincipalRules, subject_name
 from registry.security.watched_file import FileError
 from tests.support.certificates import Authority, Issued
@@ -100,7 +100,7 @@ def test_any_other_authorization_is_refused(header: bytes) -> None:
         with closing(gate):
             return (await gate.admit(Credentials(authorization, "", CLIENT))).principal
 
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(NotAdmitted) as refused:
         asyncio.run(admitted(header))
     assert refused.value.status == 401
     assert asyncio.run(admitted(RIGHT)).name == "alice"

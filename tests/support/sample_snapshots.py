@@ -19,7 +19,7 @@ from registry.log.contract import Fetched
 from registry.log.embedded.log import now_ms
 from registry.log.embedded.reader import divergence
 from snapshots.building import local
-from snapshots.building.sources import Source
+from snapshots.building.sources import LogSource
 from snapshots.building.task import Task, silent
 from snapshots.format.deltas import rows_between
 from snapshots.format.location import Location
@@ -61,12 +61,12 @@ class KnownLog:
         pass
 
 
-def source(log: Any, *, lag_ms: int = 2 * DAY_MS, retention_ms: int = 7 * DAY_MS) -> Source:
-    return Source(log, lag_ms, retention_ms, 1000)
+def source(log: Any, *, lag_ms: int = 2 * DAY_MS, retention_ms: int = 7 * DAY_MS) -> LogSource:
+    return LogSource(log, lag_ms, retention_ms, 1000)
 
 
 def task(
-    data: Path, source: Source, end: int, base: Manifest | None = None, location: Location | None = None
+    data: Path, source: LogSource, end: int, base: Manifest | None = None, location: Location | None = None
 ) -> Task:
     now = now_ms()
     return Task(

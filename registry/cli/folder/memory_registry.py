@@ -99,7 +99,7 @@ class MemoryRegistry:
         """Add a census that finds of each version what the registry's census has found."""
         used: dict[str, set[int]] = {}
         for subject, version in contents:
-            if found.states.get((subject, version.number)) == usage.State.USED:
+            if found.states.get((subject, version.number)) == usage.UsageState.USED:
                 used.setdefault(Subject.parse(subject).context, set()).add(version.schema_id)
         sources = count()
         for context, ids in used.items():
@@ -302,7 +302,7 @@ class MemoryRegistry:
 
 def _registered_at(found: Usage | None, subject: str, version: Version) -> int:
     """Return a time for the record of a version, because a census says nothing of later versions."""
-    if found is None or found.states.get((subject, version.number)) != usage.State.UNKNOWN:
+    if found is None or found.states.get((subject, version.number)) != usage.UsageState.UNKNOWN:
         return 0
     return _after_census(found)
 

@@ -47,7 +47,7 @@ def is_url(source: str) -> bool:
 GIT: Final = "git:"
 
 
-class Source(NamedTuple):
+class FolderSource(NamedTuple):
     """A folder, a part of one, or a file, read."""
 
     contents: Contents
@@ -99,12 +99,12 @@ def _enclosing_folders(start: Path) -> Iterator[Path]:
             return
 
 
-def whole(folder: Path) -> Source:
+def whole(folder: Path) -> FolderSource:
     """Read a folder, whatever is around it. Raises :class:`.contents.FolderError`."""
     return _whole(on_disk(folder))
 
 
-def source(path: Path, subject: str = "") -> Source:
+def source(path: Path, subject: str = "") -> FolderSource:
     """Read a folder, or a part of one with what it refers to in the rest.
 
     ``subject``: of ``path`` if it is a file, instead of the one that it is named after. Raises
@@ -148,18 +148,18 @@ def earlier(where: str, path: Path, subject: str, part: Collection[str]) -> Cont
     return source(other, subject or single if not other.is_dir() else "").contents
 
 
-def _whole(tree: Tree) -> Source:
+def _whole(tree: Tree) -> FolderSource:
     if is_export(tree):
-        return Source(contents_of(tree), Manifest())
+        return FolderSource(contents_of(tree), Manifest())
     manifest = manifest_of(tree)
-    return Source(read(tree, manifest), manifest)
+    return FolderSource(read(tree, manifest), manifest)
 
 
 def _place(path: Path, folder: Path) -> str:
     return path.absolute().relative_to(folder.absolute()).as_posix()
 
 
-def _single(alone: Tree, siblings: Callable[[], Tree], name: str, subject: str) -> Source:
+def _single(alone: Tree, siblings: Callable[[], Tree], name: str, subject: str) -> FolderSource:
     """Read a file that no manifest is about; it may refer to others in its folder."""
     found = _part(alone, name, subject)
     if any(each.missing for _, each in found.contents):
@@ -168,7 +168,7 @@ def _single(alone: Tree, siblings: Callable[[], Tree], name: str, subject: str) 
     return found
 
 
-def _part(tree: Tree, inside: str, subject: str, part: Collection[str] = ()) -> Source:
+def _part(tree: Tree, inside: str, subject: str, part: Collection[str] = ()) -> FolderSource:
     """Return the subjects with a file at or below ``inside``, and those of ``part``, with what they refer to.
 
     ``subject``: another name of the only one.
@@ -184,4 +184,4 @@ def _part(tree: Tree, inside: str, subject: str, part: Collection[str] = ()) -> 
     if subject and len(names) == 1:
         renamed = Subject.parse(subject).qualified
         found = found.with_renamed(next(iter(names)), renamed)
-    return Source(found, manifest, tuple(names), renamed)
+    return FolderSource(found, manifest, tuple(names), renamed)

@@ -74,7 +74,7 @@ class CensusShown(TypedDict):
     complete: bool
 
 
-class Step(NamedTuple):
+class VersionPlan(NamedTuple):
     """A step of the plan: an unused version, what happens to it, and why."""
 
     subject: str
@@ -168,18 +168,18 @@ def _census(registry: RegistryClient) -> CensusShown:
 
 def _plan(
     registry: RegistryClient, census: CensusShown, prefix: str, older_than: int, permanent_after: int | None
-) -> Iterator[Step]:
+) -> Iterator[VersionPlan]:
     """Yield what to do with each unused version, the newest of a subject first: it may refer to others."""
     now = time.time_ns() // 1_000_000
     for each in registry.pages("/usage/subjects", SubjectUsage, subjectPrefix=prefix or ":*:", unused=True):
         for found in reversed(each["unused"]):
             if found["deleted"]:
-                yield Step(each["subject"], found, *_final_action(census, found, now, permanent_after))
+                yield VersionPlan(each["subject"], found, *_final_action(census, found, now, permanent_after))
             elif now - found["ts"] >= older_than:
-                yield Step(each["subject"], found, *_first_action(each, found))
+                yield VersionPlan(each["subject"], found, *_first_action(each, found))
 
 
-def _with_askers(registry: RegistryClient, steps: Iterable[Step]) -> Iterator[Step]:
+def _with_askers(registry: RegistryClient, steps: Iterable[VersionPlan]) -> Iterator[VersionPlan]:
     """Yield the steps; the reasons of deletions say who has asked for the version."""
     for subject, of_subject in groupby(steps, lambda each: each.subject):
         planned = list(of_subject)
@@ -207,7 +207,7 @@ def _final_action(
     return _PERMANENT, f"unused, soft-deleted {_day(since)}"
 
 
-def _carry_out(registry: RegistryClient, steps: list[Step]) -> list[tuple[int, str]]:
+def _carry_out(registry: RegistryClient, steps: list[VersionPlan]) -> list[tuple[int, str]]:
     """Delete as planned; return what the registry refused, by the numbers of the steps."""
     refused = []
     for number, step in enumerate(steps):
@@ -224,7 +224,7 @@ def _carry_out(registry: RegistryClient, steps: list[Step]) -> list[tuple[int, s
     return refused
 
 
-def _print_plan(census: CensusShown, steps: list[Step], *, delete: bool) -> None:
+def _print_plan(census: CensusShown, steps: list[VersionPlan], *, delete: bool) -> None:
     note(f"as of census {census['id']}, which ended {_day(census['ended'])}")
     columns = ("subject", "version", "id", "registered", "soft-deleted")
     rows = (

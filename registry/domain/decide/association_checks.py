@@ -194,7 +194,7 @@ def check_stays_active(view: View, subject: Subject, version: int) -> None:
 
 
 @dataclass(slots=True)
-class Step:
+class PendingAssociation:
     """One association of a request while it is being decided."""
 
     wanted: AssociationRequest
@@ -220,13 +220,13 @@ def check_writable(view: View, subject: Subject) -> None:
         )
 
 
-def check_active(view: View, step: Step) -> None:
+def check_active(view: View, step: PendingAssociation) -> None:
     """Refuse a subject without active versions, unless the request brings a schema (40907)."""
     if step.wanted.schema is None and not versions.exists(view, step.subject):
         raise errors.NO_ACTIVE_VERSION(step.association.subject)
 
 
-def check_alone(view: View, step: Step) -> None:
+def check_alone(view: View, step: PendingAssociation) -> None:
     """Refuse other associations of a subject that has a strong one (40904, 40905)."""
     others = [
         each
@@ -239,7 +239,7 @@ def check_alone(view: View, step: Step) -> None:
         raise errors.STRONG_ASSOCIATION_EXISTS(step.association.subject)
 
 
-def check_unreferenced(view: View, step: Step) -> None:
+def check_unreferenced(view: View, step: PendingAssociation) -> None:
     """Refuse a strong association of a subject that any version refers to, soft-deleted or not (42206)."""
     subject = step.subject
     prefix = layout.REFERRER + layout.part(subject.context) + layout.part(subject.name)

@@ -24,7 +24,7 @@ from registry.domain.rows.view import View
 
 from .association_checks import (
     CREATE,
-    Step,
+    PendingAssociation,
     check_active,
     check_alone,
     check_can_freeze,
@@ -53,7 +53,9 @@ _STRONG_IN_UPSERT = (
 )
 
 
-def create_step(draft: Draft, request: ResourceRequest, wanted: AssociationRequest) -> Querying[Step]:
+def create_step(
+    draft: Draft, request: ResourceRequest, wanted: AssociationRequest
+) -> Querying[PendingAssociation]:
     """Return the step that creates an association. Raises 42212, 40907."""
     if wanted.op != CREATE:
         wanted = _fill_upsert(draft, request, wanted)
@@ -71,7 +73,7 @@ def create_step(draft: Draft, request: ResourceRequest, wanted: AssociationReque
         lifecycle=wanted.lifecycle,
         frozen=wanted.frozen,
     )
-    return Step(wanted, _with_time_of_former(draft, association), None, writes=True)
+    return PendingAssociation(wanted, _with_time_of_former(draft, association), None, writes=True)
 
 
 def _with_time_of_former(draft: Draft, association: Association) -> Association:
@@ -108,7 +110,7 @@ def _fill_upsert(draft: Draft, request: ResourceRequest, wanted: AssociationRequ
 
 def repeat_step(
     draft: Draft, request: ResourceRequest, wanted: AssociationRequest, old: Association
-) -> Querying[Step]:
+) -> Querying[PendingAssociation]:
     """Return the step for an association that is already stored. Raises 42212, and 40903 if it differs."""
     if draft.defaults.association_rules.strong_is_frozen:
         _check_frozen_subject(request, wanted, old)
@@ -119,10 +121,12 @@ def repeat_step(
         same = found is not None
     if not same:
         raise errors.RESOURCE_ASSOCIATED(wanted.association_type, old.resource_name)
-    return Step(wanted, old, old, writes=False)
+    return PendingAssociation(wanted, old, old, writes=False)
 
 
-def change_step(draft: Draft, request: ResourceRequest, wanted: AssociationRequest, old: Association) -> Step:
+def change_step(
+    draft: Draft, request: ResourceRequest, wanted: AssociationRequest, old: Association
+) -> PendingAssociation:
     """Return the step that changes a stored association. Raises 42212, 40908."""
     stored = STRONG if old.strong else WEAK
     lifecycle, subject = wanted.lifecycle or stored, wanted.subject or old.subject
@@ -136,7 +140,7 @@ def change_step(draft: Draft, request: ResourceRequest, wanted: AssociationReque
         check_frozen(lifecycle, frozen, draft.defaults.association_rules)
     _check_frozen_subject(request, wanted, old)
     if _equivalent(wanted, old):
-        return Step(wanted, old, old, writes=False)
+        return PendingAssociation(wanted, old, old, writes=False)
     if wanted.lifecycle is None and wanted.schema is None:
         raise ASSOCIATION_INVALID("lifecycle", "at least lifecycle or schema must be provided for update")
     if subject != old.subject:
@@ -146,7 +150,7 @@ def change_step(draft: Draft, request: ResourceRequest, wanted: AssociationReque
         raise ASSOCIATION_INVALID("frozen", "frozen attribute of association cannot be changed")
     if old.is_frozen:
         raise errors.ASSOCIATION_FROZEN(wanted.association_type, old.subject)
-    return Step(wanted, replace(old, lifecycle=lifecycle), old, writes=True)
+    return PendingAssociation(wanted, replace(old, lifecycle=lifecycle), old, writes=True)
 
 
 def _check_frozen_subject(request: ResourceRequest, wanted: AssociationRequest, old: Association) -> None:
@@ -171,7 +175,7 @@ WRITE, DELETE = "write", "delete"
 _SCHEMA = ("version", "id", "guid", "schemaType", "references", "metadata", "schema", "ruleSet")
 
 
-def register_schema(draft: Draft, step: Step) -> Querying[None]:
+def register_schema(draft: Draft, step: PendingAssociation) -> Querying[None]:
     """Register the schema that comes with an association, or find it."""
     if step.wanted.schema is not None:
         step.schema = yield from _register_schema(draft, step.subject, step.wanted.schema)
@@ -190,7 +194,7 @@ def _register_schema(draft: Draft, subject: Subject, schema: Register) -> Queryi
     return msgspec.json.encode(members)
 
 
-def put(draft: Draft, request: ResourceRequest) -> Querying[list[Step]]:
+def put(draft: Draft, request: ResourceRequest) -> Querying[list[PendingAssociation]]:
     """Create or change associations; return the steps that changed one. Equivalent ones are not written.
 
     Raises 42208, 503, 42205, 42212, 40903, 40907, 40908, 40904, 40905, 42206, and the errors of a
@@ -265,7 +269,7 @@ def _stored_associations(view: View, request: ResourceRequest) -> dict[str | Non
 
 def _step(
     draft: Draft, request: ResourceRequest, wanted: AssociationRequest, old: Association | None
-) -> Querying[Step]:
+) -> Querying[PendingAssociation]:
     own = default_subject(request, wanted.association_type) if old is None else old.subject
     subject = Subject.parse(wanted.subject or own)
     if wanted.schema is not None and imports(draft.view, subject):
@@ -278,7 +282,7 @@ def _step(
     return change_step(draft, request, wanted, old)
 
 
-def _check_uniform(found: dict[str | None, Association], steps: list[Step]) -> None:
+def _check_uniform(found: dict[str | None, Association], steps: list[PendingAssociation]) -> None:
     """Refuse different lifecycles among the associations of one resource (42212)."""
     after = {**found, **{step.association.association_type: step.association for step in steps}}
     if any(step.writes for step in steps) and len({each.strong for each in after.values()}) > 1:

@@ -38,7 +38,7 @@ _SHOWN = 50
 _DAY_MS = 86_400_000
 
 
-class State(StrEnum):
+class UsageState(StrEnum):
     """The knowledge about a version's messages."""
 
     USED = "used"
@@ -62,12 +62,12 @@ class VersionUsage(NamedTuple):
         """True if the data needs the version, or if that cannot be ruled out."""
         return bool(self.uses or self.referrers or not self.complete)
 
-    def state(self, census: Census | None) -> State:
+    def state(self, census: Census | None) -> UsageState:
         """Return what ``census``, the newest one, says of the version."""
         if self.is_used:
-            return State.USED
+            return UsageState.USED
         counted = census is not None and census.complete and census.started > self.found.row.ts
-        return State.UNUSED if counted else State.UNKNOWN
+        return UsageState.UNUSED if counted else UsageState.UNKNOWN
 
 
 def direct_uses(view: View, found: Registered) -> list[SourceUse]:
@@ -178,7 +178,7 @@ def _walk_needed(
         found = yield from find_usage(view, each, min(left, REFERRERS_MAX))
         left -= min(left, found.examined)
         state = found.state(census)
-        if state is State.USED or (state is State.UNKNOWN and not each.row.deleted):
+        if state is UsageState.USED or (state is UsageState.UNKNOWN and not each.row.deleted):
             yield each
 
 
@@ -244,7 +244,7 @@ class Stranger(NamedTuple):
     use: Use | None
 
 
-def unexplained(view: View, after: tuple[str, int] | None = None) -> Iterator[Stranger | None]:
+def walk_unexplained(view: View, after: tuple[str, int] | None = None) -> Iterator[Stranger | None]:
     """Walk what no subject explains, behind the given place of a source's name and a number."""
     name, begin = after or ("", -1)
     first = usage.source(view, name) if name else None

@@ -162,7 +162,7 @@ def ids_of_guid(view: View, md5: bytes) -> Iterator[tuple[str, int] | None]:
 EDGES_PER_NODE_MAX = 10
 
 
-class Node(NamedTuple):
+class GraphNode(NamedTuple):
     """A version in the graph; ``found`` is ``None`` if it no longer exists."""
 
     subject: Subject
@@ -176,7 +176,7 @@ class Node(NamedTuple):
 class Graph:
     """The versions, the one asked for first, and their references as (user, used, name)."""
 
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[GraphNode] = field(default_factory=list)
     edges: dict[tuple[int, int, str], None] = field(default_factory=dict)
     # False if there is more than the limit allows.
     complete: bool = True
@@ -185,7 +185,7 @@ class Graph:
 def graph(view: View, start: Registered, limit: int, *, referrers: bool = True) -> Search[Graph]:
     """Search breadth-first for at most ``limit`` versions around ``start``; in both directions if wanted."""
     found = _Growing(limit)
-    found.add(Node(start.subject, start.version, 0, start))
+    found.add(GraphNode(start.subject, start.version, 0, start))
     directions = ((1, _references_of), (-1, _users)) if referrers else ((1, _references_of),)
     for step, next_of in directions:
         waiting = deque([0])
@@ -215,7 +215,7 @@ class _Growing:
         self.places: dict[tuple[Subject, int], int] = {}
         self._limit = limit
 
-    def add(self, node: Node) -> int | None:
+    def add(self, node: GraphNode) -> int | None:
         """Return the index of the node, which is added if it is new; ``None`` if there is no room."""
         place = self.places.get((node.subject, node.version))
         if place is not None:
@@ -238,7 +238,7 @@ class _Growing:
 
 
 # The name of a reference and the version at its other end; None for a row that is not shown.
-_Step = tuple[str, Node | None]
+_Step = tuple[str, GraphNode | None]
 
 
 def _references_of(view: View, node: Registered) -> Iterator[_Step]:
@@ -246,7 +246,7 @@ def _references_of(view: View, node: Registered) -> Iterator[_Step]:
         subject = Subject.within(node.subject.context, each.subject)
         found = versions.version_numbered(view, subject, each.version)
         version = each.version if found is None else found.version
-        yield each.name, Node(subject, version, 0, found)
+        yield each.name, GraphNode(subject, version, 0, found)
 
 
 def _users(view: View, node: Registered) -> Iterator[_Step]:
@@ -257,7 +257,7 @@ def _users(view: View, node: Registered) -> Iterator[_Step]:
             yield "", None
             continue
         reference = next((each for each in entities.references(found.row) if _is_to(each, found, node)), None)
-        yield reference.name if reference else "", Node(found.subject, found.version, 0, found)
+        yield reference.name if reference else "", GraphNode(found.subject, found.version, 0, found)
 
 
 def _is_to(reference: Reference, user: Registered, used: Registered) -> bool:

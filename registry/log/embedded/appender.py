@@ -21,7 +21,7 @@ from registry.domain.log_format.records import Entry
 from registry.log.contract import LogError, OutcomeUnknown, RecordTooLarge
 
 from . import layout
-from .layout import State, Tables
+from .layout import LogState, Tables
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 # Free space required beyond twice the rejected size before the error is cleared, so that it does not recur.
@@ -64,7 +64,7 @@ class Appender:
                     f"a record of {size} bytes is over the log's limit of {self._record_bytes_max}"
                 )
 
-    def append(self, entries: Sequence[Entry], state: layout.State) -> layout.State:
+    def append(self, entries: Sequence[Entry], state: layout.LogState) -> layout.LogState:
         """Append entries to a log in ``state``; return its next state.
 
         Raises :class:`.contract.LogError` if nothing was appended, :class:`.contract.OutcomeUnknown`.
@@ -74,13 +74,13 @@ class Appender:
         if not entries:
             return state
         end, count, cleaned = state
-        following = layout.State(end + len(entries), count + len(entries), cleaned)
+        following = layout.LogState(end + len(entries), count + len(entries), cleaned)
         self._commit(entries, following)
         if self.last_error and _size(entries) >= self._refused_bytes:
             self.last_error = ""
         return following
 
-    def _commit(self, entries: Sequence[Entry], state: layout.State) -> None:
+    def _commit(self, entries: Sequence[Entry], state: layout.LogState) -> None:
         ts = self._clock()
         offset = state.end - len(entries)
         try:
@@ -96,15 +96,17 @@ class Appender:
         except lmdb.Error as error:
             self._raise_failure(error, entries, state)
 
-    def _read_state(self) -> layout.State | None:
+    def _read_state(self) -> layout.LogState | None:
         """Return the state in the environment; ``None`` if it cannot be read."""
         try:
             with self._env.begin(self._meta) as txn:
-                return layout.State.unpack(bytes(txn.get(layout.META_STATE, b"")))
+                return layout.LogState.unpack(bytes(txn.get(layout.META_STATE, b"")))
         except (lmdb.Error, ValueError):
             return None
 
-    def _raise_failure(self, error: lmdb.Error, entries: Sequence[Entry], wanted: layout.State) -> NoReturn:
+    def _raise_failure(
+        self, error: lmdb.Error, entries: Sequence[Entry], wanted: layout.LogState
+    ) -> NoReturn:
         """Raise the meaning of a failed commit, which the environment's state decides.
 
         If the outcome is unknown, the log accepts no more appends: only opening it again shows what is on
@@ -171,12 +173,12 @@ class Compaction:
         self._records, self._keys, self._graves = tables.records, tables.keys, tables.graves
         self._principals = tables.principals
 
-    def step(self, txn: lmdb.Transaction[bytes], state: State, bounds: Bounds) -> tuple[State, int]:
+    def step(self, txn: lmdb.Transaction[bytes], state: LogState, bounds: Bounds) -> tuple[LogState, int]:
         """Return the new state, and how many records were examined or deleted; 0 at the end."""
         cleaned, superseded = self._look(txn, state.cleaned, bounds)
         deleted = self._delete_old_tombstones(txn, bounds)
         done = cleaned - state.cleaned + deleted
-        return State(state.end, state.records - superseded - deleted, cleaned), done
+        return LogState(state.end, state.records - superseded - deleted, cleaned), done
 
     def _look(self, txn: lmdb.Transaction[bytes], cleaned: int, bounds: Bounds) -> tuple[int, int]:
         """Examine the next records; return the new ``cleaned`` and the number of deleted records."""

@@ -56,7 +56,7 @@ def _look_inside(path: Path, env: lmdb.Environment) -> Iterator[str]:
         if not txn.get(layout.META_IDENTITY, db=meta):
             yield "its identity is missing"
         try:
-            state = layout.State.unpack(bytes(txn.get(layout.META_STATE, b"", db=meta)))
+            state = layout.LogState.unpack(bytes(txn.get(layout.META_STATE, b"", db=meta)))
         except ValueError as error:
             yield str(error)
             return
@@ -68,7 +68,7 @@ def _look_inside(path: Path, env: lmdb.Environment) -> Iterator[str]:
         yield from _name(_scan(txn, state) if every else _sample(txn, state))
 
 
-def _look_at_counts(txn: lmdb.Transaction[Any], records: Any, state: layout.State) -> Iterator[str]:
+def _look_at_counts(txn: lmdb.Transaction[Any], records: Any, state: layout.LogState) -> Iterator[str]:
     entries = txn.stat(records)["entries"]
     if entries != state.records:
         yield f"it should have {state.records} records, but has {entries}"
@@ -78,7 +78,7 @@ def _look_at_counts(txn: lmdb.Transaction[Any], records: Any, state: layout.Stat
         yield f"the last record should have offset {state.end - 1}, but has {last}"
 
 
-def _scan(txn: lmdb.Transaction[Any], state: layout.State) -> Iterator[tuple[int, int]]:
+def _scan(txn: lmdb.Transaction[Any], state: layout.LogState) -> Iterator[tuple[int, int]]:
     """Yield ranges (first, last) of lost offsets, by reading every record."""
     expected = seen = 0
     with txn.cursor() as cursor:
@@ -94,7 +94,7 @@ def _scan(txn: lmdb.Transaction[Any], state: layout.State) -> Iterator[tuple[int
                 progress(f"offset {offset}")
 
 
-def _sample(txn: lmdb.Transaction[Any], state: layout.State) -> Iterator[tuple[int, int]]:
+def _sample(txn: lmdb.Transaction[Any], state: layout.LogState) -> Iterator[tuple[int, int]]:
     """Yield ranges of lost offsets, by reading a sample of all records and the whole tail."""
     with txn.cursor() as cursor:
         for offset in range(0, state.end, max(1, state.end // SAMPLES)):

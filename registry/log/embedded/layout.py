@@ -56,7 +56,7 @@ class BadRecord(Exception):
         self.offset = offset
 
 
-class State(NamedTuple):
+class LogState(NamedTuple):
     """The log's bounds, written with every change."""
 
     # The offset of the next record.
@@ -72,7 +72,7 @@ class State(NamedTuple):
         return raw + crc32(raw).to_bytes(4, "big")
 
     @classmethod
-    def unpack(cls, raw: bytes) -> State:
+    def unpack(cls, raw: bytes) -> LogState:
         """Read the meta row's value. Raises :class:`ValueError` if it is damaged."""
         if len(raw) != _STATE.size + 4 or crc32(raw[:-4]) != int.from_bytes(raw[-4:], "big"):
             raise ValueError("the state row is damaged")
@@ -166,7 +166,7 @@ def create(path: Path, map_bytes: int) -> None:
         with env.begin(tables.meta, write=True) as txn:
             txn.put(META_FORMAT, FORMAT)
             txn.put(META_IDENTITY, secrets.token_hex(16).encode())
-            txn.put(META_STATE, State(0, 0, 0).pack())
+            txn.put(META_STATE, LogState(0, 0, 0).pack())
         env.close()
         new.rename(path)
         file_lock.sync(path.parent)

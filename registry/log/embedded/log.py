@@ -86,7 +86,7 @@ class EmbeddedLog:
             raise
         with self._env.begin(self._tables.meta) as txn:
             self._identity = bytes(txn.get(layout.META_IDENTITY, b"")).decode()
-            self._state = layout.State.unpack(bytes(txn.get(layout.META_STATE, b"")))
+            self._state = layout.LogState.unpack(bytes(txn.get(layout.META_STATE, b"")))
         self._compaction = Compaction(self._tables)
         self._appender = Appender(
             path, self._env, self._tables, record_bytes_max=record_bytes_max, clock=clock

@@ -43,7 +43,7 @@ class EmbeddedLogReader:
         """Read the log's end from its environment, see :meth:`.contract.Log.query_end`."""
         try:
             with self._begin(self._meta) as txn:
-                return layout.State.unpack(txn.get(layout.META_STATE) or b"").end
+                return layout.LogState.unpack(txn.get(layout.META_STATE) or b"").end
         except (lmdb.Error, ValueError) as error:
             raise DamagedLog(f"the log in {self._path} is damaged: {error}") from error
 

@@ -80,7 +80,7 @@ _OBFUSCATED_BYTE = re.compile(r"U([0-9a-z]{4})|([0-9a-z]{4})")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
-class Entry(NamedTuple):
+class UserEntry(NamedTuple):
     """One user."""
 
     name: bytes
@@ -88,7 +88,7 @@ class Entry(NamedTuple):
     roles: tuple[bytes, ...]
 
 
-def parse_properties(content: bytes) -> Iterator[Entry]:
+def parse_properties(content: bytes) -> Iterator[UserEntry]:
     """Yield the users; the last of several with one name counts. Raises :class:`FileError`."""
     # As by Java, which reads the file as Latin-1, and Jetty, which takes a client's bytes for the same.
     for number, line in _logical_lines(content.decode("latin-1")):
@@ -150,14 +150,14 @@ def _unescape(text: str) -> str:
     return "".join(out)
 
 
-def _entry(name: str, value: str) -> Entry | None:
+def _entry(name: str, value: str) -> UserEntry | None:
     password, _, listed = value.partition(",")
     password = password.strip()
     if not name or not password:
         return None  # As Jetty does.
     roles = tuple(_bytes(role.strip()) for role in listed.split(",") if role.strip())
     try:
-        return Entry(_bytes(name), _password(password), roles)
+        return UserEntry(_bytes(name), _password(password), roles)
     except ValueError as error:
         raise ValueError(f"the password of {name[:255]!r} {error}") from None
 

@@ -22,8 +22,8 @@ from registry.security.gate import (
     Admission,
     Credentials,
     NoCredentials,
+    NotAdmitted,
     Pass,
-    Refused,
     SessionTime,
     SignedIn,
 )
@@ -164,7 +164,7 @@ class AuthenticationGate:
         return found
 
     async def admit(self, credentials: Credentials) -> Admission:
-        """Verify credentials. Raises :class:`Refused` (401, 429), or 503 if they cannot be verified now."""
+        """Verify credentials. Raises :class:`NotAdmitted` (401, 429), or 503 if they cannot be verified."""
         authorization = credentials.authorization
         if not self._counts(authorization):
             return self._admit_without_header(credentials)
@@ -368,9 +368,9 @@ class AuthenticationGate:
 
     # --- refusals
 
-    def _unauthorized_error(self, reason: str = "") -> Refused:
+    def _unauthorized_error(self, reason: str = "") -> NotAdmitted:
         """Return the error 401; ``reason``: why a token is not valid."""
-        return Refused(401, "Unauthorized", self._challenges(reason))
+        return NotAdmitted(401, "Unauthorized", self._challenges(reason))
 
     def _challenges(self, reason: str = "") -> tuple[tuple[bytes, bytes], ...]:
         challenges = []
@@ -382,6 +382,6 @@ class AuthenticationGate:
         return tuple((b"www-authenticate", each) for each in challenges)
 
 
-def _too_many(wait_s: float) -> Refused:
+def _too_many(wait_s: float) -> NotAdmitted:
     seconds = b"%d" % math.ceil(wait_s)
-    return Refused(429, "Too many failed attempts to authenticate", ((b"retry-after", seconds),))
+    return NotAdmitted(429, "Too many failed attempts to authenticate", ((b"retry-after", seconds),))

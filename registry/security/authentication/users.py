@@ -144,7 +144,7 @@ def _parse_line(line: str) -> tuple[str, User]:
     return name, User(Principal(name, frozenset(groups)), password)
 
 
-def _user(entry: foreign_files.Entry) -> User:
+def _user(entry: foreign_files.UserEntry) -> User:
     groups = frozenset(_readable(role) for role in entry.roles)
     return User(Principal(_readable(entry.name), groups), entry.password)
 

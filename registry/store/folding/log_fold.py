@@ -64,7 +64,7 @@ class FoldedRows(Rows, Protocol):
         ...
 
 
-class Step(NamedTuple):
+class FoldOutcome(NamedTuple):
     """The outcome of one step."""
 
     # By how many offsets the store advanced.
@@ -97,7 +97,7 @@ class LogFold:
         self._on_read = on_read
         self._process: FoldingProcess | None = None
 
-    def step(self, records_max: int = RECORDS_MAX, *, here: bool = False) -> Step:
+    def step(self, records_max: int = RECORDS_MAX, *, here: bool = False) -> FoldOutcome:
         """Apply at most ``records_max`` records; if ``here`` is set, in this process.
 
         The store does not advance at the log's end as last known, or if the next records are not available.
@@ -112,7 +112,7 @@ class LogFold:
             else:
                 self._stop_process()
                 records = self._step_here(records_max)
-        return Step(self._store.applied - before, records)
+        return FoldOutcome(self._store.applied - before, records)
 
     def _step_in_process(self, behind: int, records_max: int) -> bool:
         """Make the step with the second process; return false if it was not used."""

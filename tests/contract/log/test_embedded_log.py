@@ -175,7 +175,7 @@ def test_an_earlier_version_and_this_one_take_turns_with_a_log(tmp_path: Path) -
         assert [layout.unpack(*row) for row in txn.cursor(records)] == [Record(0, 0, b"a", b"1")]
         offset = layout.pack_offset(1)
         txn.put(offset, layout.pack(offset, 0, Entry(b"b", b"2")), db=records, append=True)
-        txn.put(layout.META_STATE, layout.State(2, 2, 0).pack(), db=meta)
+        txn.put(layout.META_STATE, layout.LogState(2, 2, 0).pack(), db=meta)
     earlier.close()
     log = opened(tmp_path)
     log.append([Entry(b"c", b"3", b"carol")])

@@ -65,4 +65,4 @@ def test_every_answer_must_be_about_the_past(
     with balancer(*turns) as url:
         done = verb("versions", "s", "--at-offset", "8", "--url", url)
     assert (done.status, done.out) == (status, out)
-    assert ("answered with the present" in done.err) is (status == 2)
+    assert ("answered with the current state" in done.err) is (status == 2)

@@ -40,7 +40,7 @@ from registry.domain.rows.memory_views import DictView
 from registry.log.embedded.log import EmbeddedLog
 from snapshots.building import builder, local
 from snapshots.building.delta import DeltaLimits
-from snapshots.building.sources import Source, open_source
+from snapshots.building.sources import LogSource, open_source
 from snapshots.building.task import BuildFailed, Task, silent
 from snapshots.catalogue.open import open_catalogue
 from snapshots.census import files as census_files
@@ -99,7 +99,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Callable[..., Task]]:
     """Return a function that makes tasks over a topic, or over the embedded log in ``tmp_path``."""
-    sources: dict[str, Source] = {}
+    sources: dict[str, LogSource] = {}
 
     def make(broker: Broker | None, topic: str, end: int, base: Manifest | None = None) -> Task:
         where = {"kafka": broker.address, "topic": topic} if broker else {}

@@ -12,7 +12,7 @@ from registry.domain.principal import Principal
 from registry.feed.contract import PAGE_EVENTS, Bounds, Page
 from registry.feed.hub import Hub
 from registry.feed.listener import Subscription
-from registry.security.gate import FULL_ACCESS, OPEN_GATE, Access, Admission, Credentials, Gate, Refused
+from registry.security.gate import FULL_ACCESS, OPEN_GATE, Access, Admission, Credentials, Gate, NotAdmitted
 from tests.support.running import until_async
 
 
@@ -138,7 +138,7 @@ class ListGate:
         self.expired.discard(name)
         found = self.cached_admission(credentials)
         if found is None:
-            raise Refused(401, "Unauthorized", ())
+            raise NotAdmitted(401, "Unauthorized", ())
         return found
 
 

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from registry.domain.events import Event, Kind
 from registry.feed.contract import PAGE_BYTES, PAGE_EVENTS, Page
-from registry.feed.ring import Entry, Ring, entries_of, entry_of
+from registry.feed.ring import Ring, RingEntry, entries_of, entry_of
 
 
-def events(*offsets: int, subject: str = "a") -> list[Entry]:
+def events(*offsets: int, subject: str = "a") -> list[RingEntry]:
     return [entry_of(Event(each, 1, Kind.MODE_DELETED, ".", subject)) for each in offsets]
 
 
-def offsets_of(entries: list[Entry] | tuple[Entry, ...]) -> list[int]:
+def offsets_of(entries: list[RingEntry] | tuple[RingEntry, ...]) -> list[int]:
     return [each.event.offset for each in entries]
 
 

@@ -31,8 +31,8 @@ from registry.security.gate import (
     Access,
     Admission,
     Credentials,
+    NotAdmitted,
     Permission,
-    Refused,
 )
 from tests.support.running import until_async
 from tests.support.token_issuer import AUDIENCE, Issuer, IssuerKey, claims, signed
@@ -85,9 +85,9 @@ def run(main: Coroutine[Any, Any, None]) -> None:
     asyncio.run(main)
 
 
-async def refused(gate: AuthenticationGate, credentials: Credentials) -> Refused:
+async def refused(gate: AuthenticationGate, credentials: Credentials) -> NotAdmitted:
     assert gate.cached_admission(credentials) is None
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(NotAdmitted) as caught:
         await gate.admit(credentials)
     assert gate.cached_admission(credentials) is None
     return caught.value
@@ -248,7 +248,7 @@ def test_guesses_from_many_addresses_hold_up_neither_known_clients_nor_new_ones(
         assert max(await asyncio.gather(*compared)) < PENDING_MAX // 4
         outcomes = await asyncio.gather(*guesses, return_exceptions=True)
         assert isinstance(outcomes[-2], Admission)
-        assert isinstance(outcomes[-1], Refused), "a wrong password, and not a busy server"
+        assert isinstance(outcomes[-1], NotAdmitted), "a wrong password, and not a busy server"
         gate.close()
 
     async def _compared(admitting: asyncio.Task[Admission], users: UserFile) -> int:
@@ -269,7 +269,7 @@ def test_a_password_verified_while_the_users_change_is_verified_again() -> None:
         held, users.value = users.password, Users({b"alice": User(Principal("alice"), Counted(b"new"))})
         gate.forget()
         held.go_on.set()
-        with pytest.raises(Refused):
+        with pytest.raises(NotAdmitted):
             await admitting
         assert held.compared == 1
         gate.close()
@@ -284,7 +284,7 @@ def test_connections_that_open_at_once_cost_one_verification() -> None:
         admissions = await asyncio.gather(*(gate.admit(RIGHT) for _ in range(100)))
         assert len({id(each) for each in admissions}) == 1
         outcomes = await asyncio.gather(*(gate.admit(WRONG) for _ in range(100)), return_exceptions=True)
-        assert {each.code for each in outcomes if isinstance(each, Refused)} == {401}
+        assert {each.code for each in outcomes if isinstance(each, NotAdmitted)} == {401}
         assert users.password.compared == 2
         gate.close()
 

@@ -25,7 +25,7 @@ from .model import (
     Span,
     Word,
 )
-from .source import Source, in_brackets, statement
+from .source import Cursor, in_brackets, statement
 
 _T = TypeVar("_T", Message, EnumType, Message | EnumType, Service)
 # Maximum nesting of messages. Protobuf itself reads descriptors no deeper; its compiler stops at 32.
@@ -36,11 +36,11 @@ _SYNTAXES: Final = frozenset({"proto2", "proto3"})
 
 def parse(text: str) -> File:
     """Return the file that ``text`` declares. Raises :class:`InvalidSchema` with line and column."""
-    return _Parser(Source(text)).file()
+    return _Parser(Cursor(text)).file()
 
 
 class _Parser:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Cursor) -> None:
         self._source = source
         self._syntax = ""
         self._package = ""

@@ -52,7 +52,7 @@ def int32(word: str) -> int | None:
     return value if _INT_MIN <= value <= _INT_MAX else None
 
 
-class Source:
+class Cursor:
     """A position in a text. All methods first skip blanks and comments, and raise :class:`InvalidSchema`."""
 
     def __init__(self, text: str) -> None:
@@ -213,7 +213,7 @@ def _numbered_declarations(words: Sequence[str]) -> Iterator[str]:
 _DEPTH_MAX: Final = 100
 
 
-def in_brackets(source: Source) -> tuple[Option, ...]:
+def in_brackets(source: Cursor) -> tuple[Option, ...]:
     """Return the options of ``[name = value, …]``, if that comes next."""
     if not source.take("["):
         return ()
@@ -225,14 +225,14 @@ def in_brackets(source: Source) -> tuple[Option, ...]:
     return tuple(options)
 
 
-def statement(source: Source) -> Option:
+def statement(source: Cursor) -> Option:
     """Return the option after the word ``option``, reading the semicolon, too."""
     option = read_option(source)
     source.need(";")
     return option
 
 
-def read_option(source: Source) -> Option:
+def read_option(source: Cursor) -> Option:
     """Return the option of ``name = value``."""
     name, custom, nested = _name(source)
     source.need("=")
@@ -240,7 +240,7 @@ def read_option(source: Source) -> Option:
     return Option(name, Option(nested, value) if nested else value, custom)
 
 
-def _name(source: Source) -> tuple[str, bool, str]:
+def _name(source: Cursor) -> tuple[str, bool, str]:
     custom = source.peek() == "("
     name = _wrap(source)
     nested = ""
@@ -250,7 +250,7 @@ def _name(source: Source) -> tuple[str, bool, str]:
     return name, custom, nested
 
 
-def _wrap(source: Source) -> str:
+def _wrap(source: Cursor) -> str:
     for start, end in ("()", "[]"):
         if source.take(start):
             word = source.word()
@@ -259,7 +259,7 @@ def _wrap(source: Source) -> str:
     return source.word()
 
 
-def _value(source: Source, depth: int) -> Value:
+def _value(source: Cursor, depth: int) -> Value:
     if depth > _DEPTH_MAX:
         raise source.error(f"values are nested more than {_DEPTH_MAX} deep")
     match source.peek():
@@ -273,7 +273,7 @@ def _value(source: Source, depth: int) -> Value:
             return Word(source.word())
 
 
-def _list(source: Source, depth: int) -> Value:
+def _list(source: Cursor, depth: int) -> Value:
     source.need("[")
     values: list[Value] = []
     while not source.take("]"):
@@ -283,7 +283,7 @@ def _list(source: Source, depth: int) -> Value:
     return tuple(values)
 
 
-def _message(source: Source, depth: int) -> Value:
+def _message(source: Cursor, depth: int) -> Value:
     """Return a message; members of the same name become a list, like a repeated field."""
     source.need("{")
     members: dict[str, Value] = {}
