@@ -69,25 +69,25 @@ help:
 	@echo 'make console                                             bundle the libraries of the console'
 	@echo 'make cluster [NODES=3] [ELECTION=kafka] [PORT=8081] [ARGS="--log-format json"]  run a cluster on this machine'
 	@echo 'make test [TESTS="tests/unit -x"] [AGAIN=3]              set up, check and test; AGAIN: second tries'
-	@echo 'make test-long                                           the long tests'
-	@echo 'make test-ages [AGES="2.8.2 3.9.1"]                      tests of the log and of faults on older Kafka brokers'
-	@echo 'make lint                                                ruff, mypy, and eslint and tsc for the console'
-	@echo 'make coverage [TESTS="tests/unit" | GROUP="computing clusters"]  which branches the tests take'
-	@echo 'make sabotage [ARGS=--outdated]                          break guarantees one by one: which test notices?'
-	@echo 'make simulate [MINUTES=60 PART=1/20]                     random faults in a simulated cluster'
+	@echo 'make test-long                                           run the long tests'
+	@echo 'make test-ages [AGES="2.8.2 3.9.1"]                      run tests of the log and of faults on older brokers'
+	@echo 'make lint                                                run ruff and mypy, and for the console eslint and tsc'
+	@echo 'make coverage [TESTS="tests/unit" | GROUP="computing clusters"]  show which branches the tests take'
+	@echo 'make sabotage [ARGS=--outdated]                          break guarantees one by one, show which tests notice'
+	@echo 'make simulate [MINUTES=60 PART=1/20]                     inject random faults into a simulated cluster'
 	@echo 'make workflows                                           check .github/workflows'
-	@echo 'make pyspark-archive                                     registrar.spark as one file, in dist/'
+	@echo 'make pyspark-archive                                     pack registrar.spark into one file, in dist/'
 	@echo 'make release DRY_RUN=1                                   build all files of a release into dist/'
 	@echo 'make bench                                               measure (needs wrk and nginx)'
 	@echo 'make bench-ab [REV=v1.0] [ARGS="--rounds 7"]             compare what requests cost with another revision'
-	@echo 'make bench-contract [ARGS="--runs 5"]                     measure what others measure, and a herd'
+	@echo 'make bench-contract [ARGS="--runs 5"]                    measure what others measure, and a herd of clients'
 	@echo 'make bench-report [ARGS="--only load,cluster"]           measure, and write the figures into bench/*.md'
-	@echo 'make bench-pyspark [ARGS="--memory"]                      measure how fast PySpark reads messages'
+	@echo 'make bench-pyspark [ARGS="--memory"]                     measure how fast PySpark reads messages'
 	@echo 'make bench-start [ARGS="--spark"]                        measure start times, with and without snapshots'
 	@echo 'make bench-census [ARGS="--messages 10000000 --workers 2"]  measure how fast a census counts'
 	@echo 'make bench-growth [ARGS="--schemas 100000,1000000"]      measure how cost grows with the number of schemas'
 	@echo 'make bench-hostile [ARGS="--seconds 5"]                  measure memory and latency under hostile clients'
-	@echo 'make soak [ROUNDS=20 MINUTES=60]                         random faults, then load without faults'
+	@echo 'make soak [ROUNDS=20 MINUTES=60]                         inject random faults, then run load without faults'
 	@echo 'make docs                                                rewrite the generated parts of the docs'
 	@echo 'make screenshots                                         take the pictures of the console in the docs again'
 	@echo 'make site                                                build the docs as a website, in site/'
@@ -185,7 +185,7 @@ bench: $(VENV)/dev.stamp java
 	@echo; echo 'A cluster of three nodes on one broker'
 	$(BIN)/python bench/cluster.py
 
-# What the field measures of registries, and a herd of cold clients: writes bench/CONTRACT.md and its histograms.
+# What the field measures of registries, and a herd of clients: writes bench/CONTRACT.md and its histograms.
 bench-contract: $(VENV)/dev.stamp java
 	$(BIN)/python bench/contract.py $(ARGS)
 

@@ -61,7 +61,7 @@ def _schema_string(call: Call, view: View, found: Registered) -> Querying[Answer
         named = partial(lists.subjects_of_id, context=found.subject.context, schema_id=row.schema_id)
         head = body.removesuffix(row.tail) + b',"subjects":['
         return whole(named, orjson.dumps, head=head, tail=b"]" + row.tail)
-    return _lasting(call, body)
+    return _cacheable(call, body)
 
 
 def get_text_by_id(call: Call, view: View) -> PendingSearch[Registered]:
@@ -69,7 +69,7 @@ def get_text_by_id(call: Call, view: View) -> PendingSearch[Registered]:
 
     def text(view: View, found: Registered) -> Querying[Answer]:
         row = yield from format_version(view, found, call.args["format"], strict=call.strict_references)
-        return _lasting(call, entities.text(row).encode())
+        return _cacheable(call, entities.text(row).encode())
 
     return PendingSearch(_by_id(call, view), text)
 
@@ -94,7 +94,7 @@ def get_by_guid(call: Call, view: View) -> PendingSearch[Registered | None]:
         if found is None:
             raise SCHEMA_ID_NOT_FOUND(call.path["guid"])
         row = yield from format_version(view, found, call.args["format"], strict=call.strict_references)
-        return _lasting(call, entities.schema_string(row, named=False))
+        return _cacheable(call, entities.schema_string(row, named=False))
 
     return PendingSearch(partial(versions.by_guid, md5=md5), answer)
 
@@ -114,7 +114,7 @@ def etag(body: bytes) -> bytes:
     return b'W/"%b"' % xxh3_64_hexdigest(body).encode()
 
 
-def _lasting(call: Call, body: bytes) -> Answer:
+def _cacheable(call: Call, body: bytes) -> Answer:
     headers: tuple[Header, ...] = ((b"etag", etag(body)),)
     if call.settings.cache_max_age_s:
         headers += ((b"cache-control", b"max-age=%d" % call.settings.cache_max_age_s),)

@@ -217,14 +217,8 @@ class Client:
         deck: list[Callable[[], None]] = []
         for _ in range(self._limits.turns):
             if not deck:
-                deck = [
-                    self._begin,
-                    self._begin,
-                    self._join,
-                    self._join,
-                    self._register_twin,
-                    self._register_twin,
-                ]
+                turns = (self._begin, self._join, self._register_twin)
+                deck = [turn for turn in turns for _ in range(2)]
                 deck += [self._delete_version, self._delete_subject]
                 self._chance.shuffle(deck)
             yield deck.pop()

@@ -251,14 +251,14 @@ class Deliveries:
         progress = self._progress.setdefault((webhook.name, webhook.id), Progress())
         progress.begin()
         delivery = Delivery(webhook, position, progress, self._outside)
-        task = asyncio.get_running_loop().create_task(_kept_running(delivery))
+        task = asyncio.get_running_loop().create_task(_run_until_cancelled(delivery))
         self._running[webhook.name] = _Running(delivery, task)
 
     def _end(self, name: str) -> None:
         self._running.pop(name).task.cancel()
 
 
-async def _kept_running(delivery: Delivery) -> None:
+async def _run_until_cancelled(delivery: Delivery) -> None:
     while True:
         try:
             await delivery.run()
