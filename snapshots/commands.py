@@ -31,6 +31,9 @@ def run(command: str, settings: Settings, options: dict[str, Any]) -> int:
     _print_log_lines()
     try:
         return _COMMANDS[command](settings, options)
+    except OSError as error:
+        place = error.filename or settings.snapshots_location
+        raise verbs.CommandFailed(f"{place} cannot be used: {error.strerror or error}") from None
     except _FAILURES as error:
         raise verbs.CommandFailed(str(error)) from None
     except KeyboardInterrupt:

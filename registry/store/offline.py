@@ -38,7 +38,11 @@ class OfflineStore:
     def __init__(self, path: Path, name: str = "") -> None:
         current = read_current(path)
         name = name or (current.name if current else "")
-        if not name or not path.is_dir() or path / name not in environments(path):
+        try:
+            found = path.is_dir() and path / name in environments(path)
+        except OSError as error:
+            raise StoreError(f"the store in {path} cannot be read: {error.strerror or error}") from error
+        if not found:
             raise StoreMissing(f"there is no store{name and ' ' + name} in {path}")
         self._lock_fd = hold(path)
         self.folder = path / name

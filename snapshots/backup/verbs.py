@@ -97,7 +97,7 @@ def _announced_hash(settings: Settings, id: str) -> str:
 
 def _restore(settings: Settings, options: dict[str, Any]) -> int:
     location = open_location(settings)
-    manifest = stored.find(location, options["snapshot"])
+    manifest = stored.find(location, options["snapshot"], _report)
     with _rows_make_sense(manifest.id), Steps() as steps:
         restore.restore(
             settings, location, manifest, steps, dry_run=options["dry_run"], empty=options["empty"],
@@ -106,10 +106,14 @@ def _restore(settings: Settings, options: dict[str, Any]) -> int:
     return 0
 
 
+def _report(sentence: str) -> None:
+    print(f"registrar: {sentence}", file=sys.stderr)
+
+
 def _resolve_id(location: Location, name: str) -> str:
     """Return the id of a snapshot, which may turn out to be unreadable."""
     if name == stored.LATEST:
-        return stored.find(location, name).id
+        return stored.find(location, name, _report).id
     if name not in stored.names(location):
         raise stored.SnapshotNotFound(f"there is no snapshot {name} in {location}")
     return name
@@ -188,12 +192,12 @@ def _side(
             yield live
         return
     location = open_location(settings)
-    yield SnapshotSide(Content(location, stored.find(location, source)), defaults)
+    yield SnapshotSide(Content(location, stored.find(location, source, _report)), defaults)
 
 
 def _export(settings: Settings, options: dict[str, Any]) -> int:
     location = open_location(settings)
-    content = Content(location, stored.find(location, options["snapshot"]))
+    content = Content(location, stored.find(location, options["snapshot"], _report))
     with _rows_make_sense(content.manifest.id):
         return _export_content(content, options)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import UTC, datetime
 
 from .files import MissingFile
@@ -32,6 +32,10 @@ class UnusableSnapshot(Exception):
     """The snapshot does not match its manifest, or is incomplete; the text ends a sentence about it."""
 
 
+class UnsealedSnapshot(UnusableSnapshot):
+    """The snapshot has no manifest, or none that is signed: it may be under way, or be somebody else's."""
+
+
 class SnapshotNotFound(Exception):
     """The named snapshot does not exist or cannot be read; the text says which do."""
 
@@ -47,10 +51,10 @@ def read_manifest(location: Location, id: str, sha256: str = "") -> Manifest:
         if sha256 and hashlib.sha256(content).hexdigest() != sha256:
             raise UnusableSnapshot(f"its manifest {NOT_ANNOUNCED}")
         if why := reason_not_trusted(location, id, content):
-            raise UnusableSnapshot(f"its manifest {why}")
+            raise (UnsealedSnapshot if why == NOT_SIGNED else UnusableSnapshot)(f"its manifest {why}")
         manifest = Manifest.loads(content)
     except MissingFile as error:
-        raise UnusableSnapshot(
+        raise UnsealedSnapshot(
             f"{location} has no manifest of it: it is not finished, or half deleted"
         ) from error
     except BadManifest as error:
@@ -139,21 +143,41 @@ def manifests(location: Location) -> Iterator[Manifest]:
             continue
 
 
-def find(location: Location, name: str) -> Manifest:
-    """Return the snapshot with this id, or the latest. Raises as :func:`read`."""
+def find(location: Location, name: str, on_skipped: Callable[[str], None] = lambda _: None) -> Manifest:
+    """Return the snapshot with this id, or the latest. Raises as :func:`read`.
+
+    Newer ones that are not sealed are reported to ``on_skipped``. One that is damaged is an error, because
+    nobody who restores the latest shall get an older one without knowing.
+    """
     if name != LATEST:
         if not is_id(name):
             raise SnapshotNotFound(f"{name!r} is not the id of a snapshot: see registrar snapshot list")
         return read(location, name)
-    found, unusable = [], ""
+    found, unusable = list[Manifest](), dict[str, UnusableSnapshot]()
     for each in names(location):
         try:
-            found.append(read(location, each))
-        except SnapshotNotFound as error:
-            unusable = unusable or f" that can be used: {error}"
+            found.append(read_manifest(location, each))
+        except UnusableSnapshot as error:
+            unusable[each] = error
     if not found:
-        raise SnapshotNotFound(f"there is no snapshot in {location}{unusable}")
-    return max(found, key=lambda manifest: (manifest.offset, manifest.id))
+        first = next(iter(unusable), "")
+        why = first and f" that can be used: {first} is not a snapshot: {unusable[first]}"
+        raise SnapshotNotFound(f"there is no snapshot in {location}{why}")
+    latest = max(found, key=lambda manifest: (manifest.offset, manifest.id))
+    for each, reason in unusable.items():
+        if (_offset_in(each), each) < (latest.offset, latest.id):
+            continue
+        if not isinstance(reason, UnsealedSnapshot):
+            raise SnapshotNotFound(
+                f"the latest snapshot, {each}, cannot be used: {reason}. "
+                f"To use the one before it, give its id: {latest.id}"
+            )
+        on_skipped(f"{each} is passed over: {reason}")
+    return latest
+
+
+def _offset_in(id: str) -> int:
+    return int(id.split("-")[1])
 
 
 def holder_of(location: Location, id: str) -> str:

@@ -24,6 +24,7 @@ from registry.store.examination import begin, peek
 from registry.store.folder import remove_rebuilt
 from registry.store.layout import DamagedStore, StoreError, StoreMissing
 from registry.store.lmdb import Store
+from registry.store.offline import OfflineStore
 from registry.store.open import NotServable, known_log, open_kept, open_store
 from registry.store.reader import StoreReader
 
@@ -727,3 +728,10 @@ def test_what_happens_to_a_store_after_its_examination_is_seen(tmp_path: Path) -
     again, messages = open_store(path, LOG, 1000, map_bytes=MAP, fold=1, begun=begun)
     again.close()
     assert "is damaged" in messages[0]
+
+
+def test_a_store_that_may_not_be_read_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    """For a command; any error of the system will do, also one that root gets."""
+    with pytest.raises(StoreError, match="cannot be read: File name too long") as raised:
+        OfflineStore(tmp_path / ("x" * 300))
+    assert not isinstance(raised.value, StoreMissing)

@@ -22,6 +22,7 @@ from registry.domain.fold.fold import FOLD_VERSION
 from registry.domain.log_format.records import Record
 from registry.domain.rows.memory_views import DictView
 from registry.log.embedded.log import EmbeddedLog
+from snapshots.format import stored
 from snapshots.format.location import Location
 from snapshots.format.manifest import MANIFEST, Manifest
 from tests.process.snapshots.command_line import registrar
@@ -125,6 +126,34 @@ def test_a_registry_that_was_restored_says_what_the_first_one_said(tmp_path: Pat
     answer = httpx.post(f"{second.url}/subjects/new/versions", json={"schema": '"bytes"'}, timeout=60)
     assert answer.json()["id"] > 5, "no id is given twice, not even that of a schema that is gone"
     assert second.stop() == 0
+
+
+def test_an_older_snapshot_than_a_damaged_one_is_restored_only_by_its_id(tmp_path: Path) -> None:
+    older, newer = made(tmp_path, many(10))[0], made(tmp_path, many(20))[0]
+    manifest = tmp_path / "snapshots" / newer.id / MANIFEST
+    manifest.write_bytes(manifest.read_bytes()[:-9])
+    where = ("--data", str(tmp_path / "new"), "--snapshots", str(tmp_path / "snapshots"))
+    for verb in ("restore", "verify"):
+        refused = registrar("snapshot", verb, LATEST, *where)
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert f"the latest snapshot, {newer.id}, cannot be used: its manifest" in refused.stderr
+        assert f"give its id: {older.id}" in refused.stderr
+    assert not (tmp_path / "new" / "log").exists()
+    done = registrar("snapshot", "restore", older.id, *where)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_newer_snapshot_that_is_not_finished_is_passed_over_and_named(tmp_path: Path) -> None:
+    older, newer = made(tmp_path, many(10))[0], made(tmp_path, many(20))[0]
+    (tmp_path / "snapshots" / newer.id / MANIFEST).unlink()
+    location, skipped = Location.parse(tmp_path / "snapshots"), list[str]()
+    assert stored.find(location, LATEST, skipped.append).id == older.id
+    assert len(skipped) == 1
+    assert skipped[0].startswith(f"{newer.id} is passed over")
+    (tmp_path / "snapshots" / older.id / MANIFEST).write_text("{")
+    made(tmp_path, many(30))
+    assert stored.find(location, LATEST, skipped.append).offset == 30
+    assert len(skipped) == 1, "what is older does not matter"
 
 
 def test_trying_only_writes_nothing(tmp_path: Path) -> None:
