@@ -25,7 +25,7 @@ class Page(msgspec.Struct, frozen=True, array_like=True):
     log: str = ""
 
 
-class EventSource(Protocol):
+class FeedSource(Protocol):
     """The events of the log as far as the rows include them."""
 
     async def events(self, position: int, wait_s: float) -> Page:

@@ -17,7 +17,7 @@ from typing import Any
 from registry.domain.errors import BAD_REQUEST, UNAVAILABLE, RegistryError
 from registry.security.gate import Gate
 
-from .contract import Bounds, EventSource, Quota, Stream
+from .contract import Bounds, FeedSource, Quota, Stream
 from .delivery import CatchingUp, LiveListeners, beginning, heartbeat, in_slices
 from .listener import EventFilter, Listener, ListenerState, Senders, Subscription
 from .ring import RingEntry
@@ -33,7 +33,7 @@ _RETRY_MS = (500, 2_500)
 class Hub:
     """Serves the events of ``source`` to listeners within ``bounds``."""
 
-    def __init__(self, source: EventSource, gate: Gate, bounds: Bounds) -> None:
+    def __init__(self, source: FeedSource, gate: Gate, bounds: Bounds) -> None:
         self._source = source
         self._gate = gate
         self._quota = Quota(bounds)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from registry.domain.errors import EVENTS_DELETED, UNAVAILABLE, RegistryError
 from registry.domain.lru import Lru
 
-from .contract import EventSource, Page
+from .contract import FeedSource, Page
 from .ring import Ring, RingEntry, entries_of
 
 _PAGES_MAX = 32
@@ -31,7 +31,7 @@ class Pages:
         self._room = asyncio.Semaphore(_AT_ONCE_MAX)
 
     async def get(self, position: int) -> Entries:
-        """Return the events of a page and the position after them. Raises as :meth:`EventSource.events`."""
+        """Return the events of a page and the position after them. Raises as :meth:`FeedSource.events`."""
         found = self._pages.get(position)
         if found is not None:
             return found
@@ -99,7 +99,7 @@ class Audience(Protocol):
 class Tail:
     """The newest events, and access to older ones."""
 
-    def __init__(self, source: EventSource, audience: Audience) -> None:
+    def __init__(self, source: FeedSource, audience: Audience) -> None:
         self._source = source
         self._audience = audience
         self._ring = Ring(0)
@@ -123,7 +123,7 @@ class Tail:
     async def after(self, position: int) -> tuple[Sequence[RingEntry], int]:
         """Return the events of a page from ``position`` on, and the position after them.
 
-        Raises as :meth:`EventSource.events`.
+        Raises as :meth:`FeedSource.events`.
         """
         # What was applied just now has not been pulled yet, and nothing has when pulling has just begun.
         if self.pulling and self._ring.begin <= position < self._ring.end:
