@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from registry.domain.schemas import FORMATS, Budget, Exhausted
+from registry.domain.schemas.logical import script
 from registry.domain.schemas.logical.ddl import ddl
 from registry.domain.schemas.logical.reading import NotLogical
 from registry.domain.schemas.logical.types import Array, Field, Kind, Leaf, Struct, Type
@@ -82,13 +83,34 @@ def test_defaults_are_literals(type: Any, default: Any, literal: str) -> None:
         ({"type": "array", "items": "string"}, ["*/"], '/* DEFAULT ["* /"] */'),
         (["int", "string"], 1, "/* DEFAULT 1 */"),
         ("double", "NaN", '/* DEFAULT "NaN" */'),
+        ("long", 1.5, "/* DEFAULT 1.5 */"),
+        ("int", 2**31, "/* DEFAULT 2147483648 */"),
+        (PRICE, 0.001, "/* DEFAULT 0.001 */"),
+        ({"type": "string", "flink.maxLength": 1, "flink.version": "1"}, "ab", '/* DEFAULT "ab" */'),
+        ({"type": "enum", "name": "K", "symbols": ["A"]}, "B", '/* DEFAULT "B" */'),
+        ({"type": "int", "logicalType": "date"}, "2021-02-29", '/* DEFAULT "2021-02-29" */'),
     ],
 )
 def test_a_default_without_a_literal_is_a_comment(type: Any, default: Any, comment: str) -> None:
     schema = Struct("R")
     shape = FORMATS["AVRO"].parse(json.dumps(type)).logical(Budget())
     schema.fields.append(Field("c", shape, default))
-    assert ddl(Type(schema), "s", Budget()).endswith(f" {comment});\n")
+    text = ddl(Type(schema), "s", Budget())
+    assert text.partition(";\n")[0].endswith(f" {comment})")
+    assert script.read(text, Budget())
+
+
+def test_tags_that_no_clause_takes_are_a_comment() -> None:
+    kind = {"type": "enum", "name": "K", "symbols": ["A"], "confluent:tags": ["PII", "*/"]}
+    text = written("AVRO", record({"name": "k", "type": kind, "confluent:tags": ["T"]}))
+    assert "(k com.x.K NOT NULL TAGS ('T'));\nENUM com.x.K ('A') /* TAGS ('PII', '* /') */;\n" in text
+    assert script.read(text, Budget())
+    tag = '[(confluent.field_meta).tags = "PII"]'
+    fields = f"oneof o {{ int32 a = 1 {tag}; }} int32 b = 2 {tag};"
+    text = written("PROTOBUF", f'syntax = "proto3"; import "confluent/meta.proto"; message M {{ {fields} }}')
+    assert "b INT NOT NULL TAGS ('PII')" in text
+    assert "a INT /* TAGS ('PII') */" in text
+    assert script.read(text, Budget())
 
 
 def test_a_json_object_is_named_after_the_subject_and_its_definitions_are_declared() -> None:

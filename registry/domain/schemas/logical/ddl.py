@@ -1,7 +1,8 @@
 """Logical types as DDL (``format=logical``, Confluent 8.4).
 
 Unlike Confluent's, the text declares every type that it uses, those of referenced schemas too, gives a name
-to enums and to structs that are used twice, and quotes dates. A default that SQL cannot write is a comment.
+to enums and to structs that are used twice, and quotes dates. What SQL cannot write is a comment: other
+defaults, and the tags of enums and of branches of a union.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from registry.domain.schemas.contract import Budget
+from registry.domain.schemas.contract import Budget, InvalidSchema
 from registry.domain.schemas.json_text import print_json
 from registry.domain.schemas.trampoline import Walk, run
 
+from .literals import Literal, default_value
 from .reading import NotLogical
 from .tokens import identifier, quote, root_name
 from .types import MISSING, NO_NOTES, UNBOUNDED, Array, Field, Kind, Leaf, Map, Notes, Struct, Type
@@ -103,9 +105,9 @@ class _Script:
 
     def _enum(self, name: str, leaf: Leaf) -> str:
         own, *others = leaf.notes or (NO_NOTES,)
-        about = [_about(each) for each in others] or [""] * len(leaf.symbols)
+        about = [_about(each, takes_tags=False) for each in others] or [""] * len(leaf.symbols)
         symbols = [quote(symbol) + each for symbol, each in zip(leaf.symbols, about, strict=False)]
-        return f"ENUM {_quote_name(name)} ({', '.join(symbols)}){_about(own)};\n"
+        return f"ENUM {_quote_name(name)} ({', '.join(symbols)}){_about(own, takes_tags=False)};\n"
 
     def _struct(self, name: str, struct: Struct) -> str:
         self._notes_numbers = not _counts(struct)
@@ -124,7 +126,7 @@ class _Script:
             "avro.aliases": ",".join(field.aliases),
             "protobuf.field.number": str(field.number) if field.number and self._notes_numbers else "",
         }
-        return text + _about(field.notes, options)
+        return text + _about(field.notes, options, takes_tags=not is_branch)
 
     def _type(self, type: Type, *, is_branch: bool = False) -> Walk[str]:
         self._budget.spend()
@@ -214,11 +216,14 @@ def _other_default(field: Field) -> str:
     return "" if is_implied else " " + _comment(f"DEFAULT {print_json(field.default)}")
 
 
-def _about(notes: Notes, options: Mapping[str, str] = MappingProxyType({})) -> str:
+def _about(
+    notes: Notes, options: Mapping[str, str] = MappingProxyType({}), *, takes_tags: bool = True
+) -> str:
     """Return the clauses behind a part; ``options``: reserved parameters, empty ones are left out."""
     text = f" COMMENT {quote(notes.comment)}" if notes.comment else ""
     if notes.tags:
-        text += f" TAGS ({', '.join(map(quote, notes.tags))})"
+        tags = f"TAGS ({', '.join(map(quote, notes.tags))})"
+        text += f" {tags if takes_tags else _comment(tags)}"
     pairs = [*((name, value) for name, value in options.items() if value), *notes.params]
     given = [f"{quote(name)} = {quote(value)}" for name, value in pairs]
     return f"{text} WITH ({', '.join(given)})" if given else text
@@ -230,16 +235,27 @@ def _comment(text: str) -> str:
 
 
 def _literal(type: object, value: Any) -> str | None:
-    """Return a default as SQL; None if there is no literal for it, as for all types with parts."""
+    """Return a default as SQL; None if none of the type can be written so, as of all types with parts."""
     if value is None:
         return "NULL"
     if not isinstance(type, Leaf):
         return None
+    literal = _literal_of(type.kind, value)
+    if literal is None:
+        return None
+    try:
+        default_value(type, literal)
+    except InvalidSchema:
+        return None
+    return literal.text
+
+
+def _literal_of(kind: Kind, value: Any) -> Literal | None:
     if isinstance(value, bytes):
-        return f"x'{value.hex()}'"
+        return Literal("bytes", f"x'{value.hex()}'")
     text = value if isinstance(value, str) else print_json(value)
-    if type.kind is Kind.BOOLEAN:
-        return text.upper() if text in ("true", "false") else None
-    if type.kind in _NUMBERS:
-        return text if _NUMBER.fullmatch(text) else None
-    return quote(value) if type.kind in _TEXTS and isinstance(value, str) else None
+    if kind is Kind.BOOLEAN:
+        return Literal("boolean", text.upper()) if text in ("true", "false") else None
+    if kind in _NUMBERS:
+        return Literal("number", text) if _NUMBER.fullmatch(text) else None
+    return Literal("string", quote(value), value) if kind in _TEXTS and isinstance(value, str) else None
