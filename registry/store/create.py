@@ -7,7 +7,6 @@ process has left (:mod:`.open`).
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -22,11 +21,8 @@ from registry.base.processes.lmdb_check import DATA
 from registry.domain.log_format.lineage import NOTHING, Lineage
 
 from . import layout
-from .environment import MAY_BE_MAPPED, Environment
+from .environment import MAY_BE_MAPPED, Environment, if_disk_full
 from .layout import State, StoreError
-
-# A disk with less free space counts as full.
-_ROOM_MIN = 1 << 20
 
 
 class OutOfOrder(Exception):
@@ -135,13 +131,9 @@ class NewStore:
     def _store_error(self, error: lmdb.Error) -> StoreError:
         if isinstance(error, lmdb.MapFullError):
             return StoreError(f"the store {self._folder} has reached its map size (setting store_map_bytes)")
-        # LMDB reports a partial write, as on a full disk, as an input/output error.
-        try:
-            full = shutil.disk_usage(self._folder.parent).free < _ROOM_MIN
-        except OSError:
-            full = False
-        room = "; the disk is full" if full else ""
-        return StoreError(f"the store {self._folder} cannot be written: {error}{room}")
+        return StoreError(
+            f"the store {self._folder} cannot be written: {error}{if_disk_full(self._folder.parent)}"
+        )
 
     def __enter__(self) -> Self:
         return self

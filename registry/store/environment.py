@@ -11,6 +11,7 @@ was read up to its end.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,8 @@ from .layout import READERS_MAX, TABLES
 MAY_BE_MAPPED = sys.platform == "linux"
 # More than the new pages of any commit, which has a few thousand records.
 COMMIT_BYTES = 128 << 20
+# A disk with less free space counts as full.
+_ROOM_MIN = 1 << 20
 
 
 class Environment:
@@ -71,3 +74,12 @@ def bytes_used(env: lmdb.Environment) -> int:
     """Return the size of the file up to its last page."""
     used: int = (env.info()["last_pgno"] + 1) * env.stat()["psize"]
     return used
+
+
+def if_disk_full(folder: Path) -> str:
+    """Return what to add to an error of LMDB, which reports a partial write as an input/output error."""
+    try:
+        full = shutil.disk_usage(folder).free < _ROOM_MIN
+    except OSError:
+        return ""
+    return "; the disk is full" if full else ""

@@ -30,7 +30,7 @@ from registry.domain.rows.view import Change, complete_from, gap_below
 
 from . import id_counts, layout
 from .counts import CountIndex
-from .environment import MAY_BE_MAPPED, Environment, bytes_used
+from .environment import MAY_BE_MAPPED, Environment, bytes_used, if_disk_full
 from .id_counts import IdCountIndex
 from .indexes import Adopt, Commit, Digest, HistoryIndex, Index, LineageIndex, Revision, new_revision, prepare
 from .layout import BLOCK, DamagedStore, State, StoreClosed, StoreError
@@ -464,4 +464,4 @@ def _store_error(path: Path, error: lmdb.Error) -> StoreError:
         return DamagedStore(f"the store in {path} is damaged: {error}")
     if isinstance(error, lmdb.MapFullError):
         return StoreError(f"the store in {path} has reached its map size (setting store_map_bytes)")
-    return StoreError(f"the store in {path} cannot be written: {error}")
+    return StoreError(f"the store in {path} cannot be written: {error}{if_disk_full(path)}")

@@ -27,6 +27,7 @@ from registry.store.lmdb import Store
 from registry.store.offline import OfflineStore
 from registry.store.open import NotServable, known_log, open_kept, open_store
 from registry.store.reader import StoreReader
+from tests.support.disks import Disk
 
 MAP = 64 << 20
 LOG = "a-log"
@@ -260,6 +261,18 @@ def test_a_full_map_changes_nothing(tmp_path: Path) -> None:
     store.commit([(b"a", b"2")], 2)
     assert store.applied == 2
     store.close()
+
+
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    """LMDB calls what a full disk does to it an input/output error."""
+    with Disk(tmp_path / "store") as disk:
+        store = opened(tmp_path)
+        disk.fill()
+        with pytest.raises(StoreError, match=r"cannot be written: .*; the disk is full$"):
+            store.commit([(b"%d" % number, b"x" * 1000) for number in range(1000)], 1)
+        disk.free()
+        store.commit([(b"a", b"1")], 1)
+        store.close()
 
 
 def test_new_rows_are_put_beside_changed_ones(store: Store) -> None:
