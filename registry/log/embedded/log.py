@@ -283,7 +283,8 @@ class EmbeddedLog:
     def _damaged_error(self, finding: str) -> DamagedLog:
         text = (
             f"The log in {self._path} is damaged: {finding}. It is the registry's only source of truth, so "
-            "the registry does not start with it. Restore the folder from a backup, or move it away to start "
-            "with an empty log."
+            "the registry does not start with it. Restore the folder from a backup, or a snapshot into "
+            "another data folder (registrar snapshot restore). To start with an empty log, move "
+            f"{self._path.parent} away."
         )
         return DamagedLog(f"{text} {self._advice()}".rstrip())

@@ -22,6 +22,7 @@ from registry.base.observe.progress import announced_if_slow
 from registry.domain.queries.sensitive_metadata import has_encoded
 from registry.encoder import node_cipher
 from registry.log.contract import Log, LogError
+from registry.log.embedded.layout import is_absent
 from registry.log.embedded.log import EmbeddedLog
 from registry.store.examination import BegunExamination, peek
 from registry.store.examination import begin as begin_examination
@@ -29,6 +30,7 @@ from registry.store.lmdb import Store
 from registry.store.open import Load, known_log, open_store
 from snapshots.format.files import BadLocation
 from snapshots.format.location import Location
+from snapshots.format.manifest import MANIFEST
 
 from .progress import StartProgress
 
@@ -174,6 +176,17 @@ def _what_is_left(store_path: Path) -> str:
     return "" if found is None else f"The store next to it holds the rows up to offset {found.applied}."
 
 
+def _check_that_none_was_lost(data: Path) -> None:
+    """Raise :class:`LogError` if there was a log once: an empty one would answer "not found" instead."""
+    snapshots = sorted((data / "snapshots").glob(f"*/{MANIFEST}"))
+    if snapshots:
+        raise LogError(
+            f"there is no log in {data / 'log'}, but {data / 'snapshots'} has snapshots of one, the newest "
+            f"{snapshots[-1].parent.name}. To continue with it: registrar snapshot restore --data {data}. To "
+            "start with an empty log, move the snapshots away"
+        )
+
+
 def _open_embedded(settings: Settings, loader: Loader, begun: BegunExamination | None) -> Opened:
     store_path = settings.data / "store"
     known = known_log(store_path)
@@ -183,6 +196,8 @@ def _open_embedded(settings: Settings, loader: Loader, begun: BegunExamination |
             f"the store in {store_path} was built from the topic {known.split('/')[1]} of Kafka, but no "
             "brokers are named: give kafka = HOST:PORT, or another folder in the setting data"
         )
+    if known is None and is_absent(settings.data / "log"):
+        _check_that_none_was_lost(settings.data)
     log = EmbeddedLog(
         settings.data / "log",
         map_bytes=settings.log_map_bytes,

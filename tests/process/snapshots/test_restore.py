@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -126,6 +127,29 @@ def test_a_registry_that_was_restored_says_what_the_first_one_said(tmp_path: Pat
     answer = httpx.post(f"{second.url}/subjects/new/versions", json={"schema": '"bytes"'}, timeout=60)
     assert answer.json()["id"] > 5, "no id is given twice, not even that of a schema that is gone"
     assert second.stop() == 0
+
+
+def test_a_node_that_has_lost_all_but_its_snapshots_begins_with_no_empty_log(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    known = made(data, many(10))[0]
+    lost = Registry(data)
+    assert lost.process.wait(60) == 1
+    assert f"there is no log in {data / 'log'}, but {data / 'snapshots'} has snapshots of one" in lost.output
+    assert (
+        f"the newest {known.id}. To continue with it: registrar snapshot restore --data {data}" in lost.output
+    )
+    assert not (data / "log").exists()
+    done = registrar("snapshot", "restore", "--data", str(data))
+    assert done.returncode == 0, done.stderr
+    restored = Registry(data).wait()
+    assert len(asked(restored, "/subjects")[1]) == 10
+    assert restored.stop() == 0
+    shutil.rmtree(data / "log")
+    shutil.rmtree(data / "store")
+    (data / "snapshots").rename(tmp_path / "away")
+    empty = Registry(data).wait()
+    assert asked(empty, "/subjects")[1] == []
+    assert empty.stop() == 0
 
 
 def test_an_older_snapshot_than_a_damaged_one_is_restored_only_by_its_id(tmp_path: Path) -> None:
