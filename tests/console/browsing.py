@@ -16,6 +16,8 @@ from tests.support.running import ROOT
 # The first one that is installed. Debian's shell without a window needs a third of the others' CPU time.
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 AXE = ROOT / "registry" / "ui" / "node_modules" / "axe-core" / "axe.min.js"
+# How long tests wait for what a page shall show: with a load of 20, a page takes half a minute to load.
+PATIENT_MS = 60_000
 WIDE: ViewportSize = {"width": 1400, "height": 900}
 NARROW: ViewportSize = {"width": 360, "height": 740}
 # Each width and each color scheme once: axe is most of what these tests cost.
@@ -59,7 +61,7 @@ def new_page(browser: Browser, **options: Any) -> Page:
     context = browser.new_context(**options)
     context.add_init_script(_VIOLATIONS)
     page = context.new_page()
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(PATIENT_MS)
     return page
 
 

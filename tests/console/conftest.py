@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from registry.domain.log_format.records import Entry
 from registry.ui.console import BUNDLES, STATIC
 
-from .browsing import Watch, launched
+from .browsing import PATIENT_MS, Watch, launched
 from .kept_pages import KeptPage, KeptPages
 from .places import Place, Serving, alone, clustered
 
@@ -21,7 +21,7 @@ from .places import Place, Serving, alone, clustered
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """Start one browser for all tests of the console."""
-    expect.set_options(timeout=15_000)
+    expect.set_options(timeout=PATIENT_MS)
     assert all((STATIC / each).exists() for each in BUNDLES), "run make console first"
     with sync_playwright() as playwright:
         browser = launched(playwright)
