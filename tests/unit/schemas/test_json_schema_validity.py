@@ -86,6 +86,23 @@ def test_keywords_with_values_of_wrong_types_are_refused(draft, schema, where):
 
 
 @pytest.mark.parametrize(
+    ("keyword", "message"),
+    [
+        ('"additionalProperties": null', "#/additionalProperties: null is not of type 'object', 'boolean'"),
+        ('"exclusiveMinimum": true', "#/exclusiveMinimum: true is not of type 'number'"),
+        ('"minLength": 1.0', "#/minLength: 1.0 is not of type 'integer'"),
+        ('"minLength": 1.00', "#/minLength: 1.00 is not of type 'integer'"),
+        ('"required": {"a": false}', "#/required: {\"a\":false} is not of type 'array'"),
+        ('"maximum": "1"', "#/maximum: '1' is not of type 'number'"),
+    ],
+)
+def test_refusals_show_values_as_json(keyword: str, message: str) -> None:
+    with pytest.raises(InvalidSchema) as refused:
+        JSON.parse(f"{{{keyword}}}", new=True)
+    assert str(refused.value) == f"Invalid JSON Schema: {message}"
+
+
+@pytest.mark.parametrize(
     ("draft", "schema"),
     [
         (D4, {"properties": {"a": True}}),

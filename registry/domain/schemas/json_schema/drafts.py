@@ -21,7 +21,7 @@ from referencing import Specification
 from referencing.jsonschema import DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012
 
 from registry.domain.schemas.contract import InvalidSchema
-from registry.domain.schemas.json_text import Json
+from registry.domain.schemas.json_text import Json, print_json
 
 from .model import Array, Number, Object, String
 
@@ -220,7 +220,7 @@ def check(schema: Json, draft: Draft) -> None:
         elif type(value) is str and len(value) > _KEPT_MAX:
             error = _error(draft, name, value)
         else:
-            error = _kept_error(draft, name, type(value).__name__, value)
+            error = _kept_error(draft, name, repr(value), value)
         if error is not None:
             raise InvalidSchema(error)
 
@@ -239,8 +239,8 @@ def _is_plain(name: str, value: Json) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _kept_error(draft: Draft, name: str, kind: str, value: Json) -> str | None:
-    """Return the cached :func:`_error`; ``kind`` distinguishes 1 from ``true``."""
+def _kept_error(draft: Draft, name: str, shown: str, value: Json) -> str | None:
+    """Return the cached :func:`_error`; ``shown`` distinguishes 1 from ``true`` and from 1.0."""
     return _error(draft, name, value)
 
 
@@ -249,7 +249,16 @@ def _error(draft: Draft, name: str, value: Json) -> str | None:
     if error is None:
         return None
     where = "/".join(["#", name, *map(str, error.absolute_path)])
-    return f"Invalid JSON Schema: {where}: {_clip(error.message)}"
+    return f"Invalid JSON Schema: {where}: {_clip(_message(error))}"
+
+
+def _message(error: jsonschema.ValidationError) -> str:
+    """Return the library's message, which begins with the value as Python prints it, with JSON instead."""
+    message: str = error.message
+    shown = repr(error.instance)
+    if isinstance(error.instance, str) or not message.startswith(shown):
+        return message
+    return print_json(error.instance) + message.removeprefix(shown)
 
 
 def _cut(value: Json, depth: int) -> Json:
