@@ -224,3 +224,67 @@ def test_back_and_links_leave_a_dialog_with_the_page_that_it_is_about(opened: Op
     page.go_back()
     expect(page).to_have_title("dialog-used version 2 · Registrar")
     expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def focused(page: Page) -> str:
+    """Return what has the focus, in words."""
+    return str(
+        page.evaluate(
+            """() => {
+              const { activeElement: found } = document;
+              if (found === document.body) return "nothing";
+              return found.getAttribute("aria-label") ?? found.textContent.trim();
+            }"""
+        )
+    )
+
+
+def press(page: Page, name: str) -> None:
+    """Press a button by the keyboard."""
+    page.get_by_role("button", name=name, exact=True).focus()
+    page.keyboard.press("Enter")
+
+
+def test_the_focus_returns_to_what_opened_a_dialog_when_its_request_is_done(webhooks: Page) -> None:
+    press(webhooks, "Change… the webhook one")
+    hold(webhooks, "PUT .*/webhooks/one$")
+    press(webhooks, "Change it")
+    release(webhooks)
+    expect(webhooks.get_by_role("dialog")).to_have_count(0)
+    assert focused(webhooks) == "Change… the webhook one"
+
+
+def test_the_focus_stays_at_a_button_that_is_off_while_its_request_runs(
+    opened: Opened, served: Place
+) -> None:
+    register(served.url, "dialog-focus-value")
+    page = opened("/subjects/dialog-focus-value/associations")
+    press(page, "Add an association…")
+    for label in ("Topic", "Namespace", "Id of the topic"):
+        page.get_by_label(re.compile(f"^{label}")).fill("focus")
+    press(page, "Check")
+    expect(page.get_by_text("The registry would accept this.")).to_be_visible()
+    assert focused(page) == "Add it"
+
+
+def test_the_focus_stays_near_a_row_that_goes(webhooks: Page) -> None:
+    press(webhooks, "Delete… the webhook one")
+    webhooks.route(
+        "**/admin/webhooks", lambda route: route.fulfill(json=[{"name": "two", "etag": "", **WEBHOOK}])
+    )
+    press(webhooks, "Delete it")
+    expect(webhooks.get_by_role("row")).to_have_count(2)
+    assert focused(webhooks) == "Webhooks"
+    webhooks.route("**/admin/webhooks", lambda route: route.fulfill(json=[]))
+    press(webhooks, "Delete… the webhook two")
+    press(webhooks, "Delete it")
+    expect(webhooks.get_by_text("No webhooks yet")).to_be_visible()
+    expect(webhooks.get_by_role("tabpanel")).to_be_focused()
+
+
+def test_the_focus_stays_away_from_where_the_user_has_left(webhooks: Page) -> None:
+    webhooks.get_by_role("button", name="Test the webhook one").focus()
+    webhooks.evaluate("document.activeElement.blur()")
+    webhooks.evaluate("document.querySelector('table').remove()")
+    webhooks.evaluate("() => new Promise((resolve) => { setTimeout(resolve); })")
+    assert focused(webhooks) == "nothing"

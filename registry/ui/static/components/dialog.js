@@ -8,11 +8,17 @@ import { html, useEffect, useId, useRef } from "../vendor.js";
  */
 export function Dialog({ title, onClose, children, footer, fixed }) {
   const element = useRef();
+  const shown = useRef(true);
   const id = useId();
   useEffect(() => {
     const before = /** @type {HTMLElement | null} */ (document.activeElement);
-    element.current.showModal();
-    return () => before?.focus?.();
+    const dialog = element.current;
+    dialog.showModal();
+    return () => {
+      shown.current = false;
+      dialog.close(); // until then, nothing around it can have the focus
+      before?.focus?.();
+    };
   }, []);
   useEffect(() => {
     const left = () => fixed || element.current.close();
@@ -22,7 +28,8 @@ export function Dialog({ title, onClose, children, footer, fixed }) {
   // The browser lets a page keep a dialog open only once, so the key itself is caught too.
   const keep = (event) => fixed && (event.type === "cancel" || event.key === "Escape") && event.preventDefault();
   return html`
-    <dialog ref=${element} aria-labelledby=${id} onClose=${onClose} onKeyDown=${keep} onCancel=${keep}>
+    <dialog ref=${element} aria-labelledby=${id} onClose=${() => shown.current && onClose?.()}
+      onKeyDown=${keep} onCancel=${keep}>
       <header>
         <h2 id=${id}>${title}</h2>
         ${!fixed && html`
