@@ -43,8 +43,12 @@ export default function Associations({ params: { subject } }) {
     <//>
     ${open === "new" && html`<${Creation} subject=${subject} onClose=${() => setOpen(null)} onDone=${finish} />`}
     ${open && open !== "new" && html`<${Removal} association=${open} onClose=${() => setOpen(null)}
-      onDone=${finish} />`}
+      gone=${found.value?.every((row) => !isSame(row, open)) ?? false} onDone=${finish} />`}
     </div>`;
+}
+
+function isSame(one, other) {
+  return ["resourceId", "associationType", "lifecycle"].every((name) => one[name] === other[name]);
 }
 
 function columns(refusal, onRemove) {
@@ -112,7 +116,8 @@ function Creation({ subject, onClose, onDone }) {
     <//>`;
 }
 
-function Removal({ association, onClose, onDone }) {
+/** gone: true if the subject does not have it any more; the topic may have got another one instead. */
+function Removal({ association, gone, onClose, onDone }) {
   const { resourceName, resourceId, resourceType, associationType, lifecycle, subject } = association;
   const [cascade, setCascade] = useState(false);
   const trial = useTrial((dryRun) => submit("DELETE", path`/associations/resources/${resourceId}`,
@@ -120,8 +125,8 @@ function Removal({ association, onClose, onDone }) {
   return html`
     <${Dialog} title="Remove this association?" onClose=${onClose}
       footer=${html`<button onClick=${onClose}>Keep it</button>
-        <button class="danger" disabled=${trial.busy} onClick=${trial.run}>${trial.tried ? "Remove it" : "Check"}
-        </button>`}>
+        <button class="danger" disabled=${trial.busy || gone} onClick=${trial.run}>
+          ${trial.tried ? "Remove it" : "Check"}</button>`}>
       <p>The ${associationType} of <${Name} plain text=${resourceName ?? resourceId} />.</p>
       ${lifecycle === "STRONG" && html`
         <p><label class="choice"><input type="checkbox" checked=${cascade} onChange=${(event) => {
@@ -131,6 +136,8 @@ function Removal({ association, onClose, onDone }) {
         ${cascade && html`<p><strong>The subject <${Name} text=${subject} /> is deleted permanently. This cannot be
           undone.</strong></p>`}`}
       ${trial.error && html`<${Failure} error=${trial.error} />`}
-      ${trial.tried && html`<p role="status">The registry would accept this.</p>`}
+      ${gone ? html`<${Notice} kind="warning" title="Changed in the meantime"><p>Somebody else has removed or replaced
+          this association.</p><//>`
+        : trial.tried && html`<p role="status">The registry would accept this.</p>`}
     <//>`;
 }

@@ -32,8 +32,8 @@ export function useFollowed(value, onFollowed = () => {}) {
 
 /**
  * The same for a field whose content counts some time after the last key: onChange(next) makes it count. Returns what
- * the field shows; a function to be called with each change, and with the pause if it is another one; and one that ends
- * the pause unused.
+ * the field shows; a function to be called with each change, and with the pause if it is another one (0: none); and one
+ * that ends the pause unused.
  */
 export function useTyped(value, onChange, pauseMs) {
   const timer = useRef();
@@ -41,11 +41,15 @@ export function useTyped(value, onChange, pauseMs) {
   latest.current = onChange;
   const cancel = () => clearTimeout(timer.current);
   const [typed, setTyped, report] = useFollowed(value, cancel);
-  useEffect(() => cancel, []);
+  const gone = useRef(false);
+  useEffect(() => () => { gone.current = true; cancel(); }, []);
   const change = (next, pause = pauseMs) => {
+    if (gone.current) return; // the browser also reports a change of a field that it removes
     setTyped(next);
     cancel();
-    timer.current = setTimeout(() => report(next) && latest.current(next), pause);
+    const count = () => report(next) && latest.current(next);
+    if (pause === 0) count();
+    else timer.current = setTimeout(count, pause);
   };
   return [typed, change, cancel];
 }

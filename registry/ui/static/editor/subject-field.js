@@ -7,8 +7,8 @@ const PAUSE_MS = 250;
 const SUGGESTED = 20;
 
 /**
- * value: the subject in force; onChange(subject) some time after the last key, or at once for a choice; none: what an
- * empty field means.
+ * value: the subject in force; onChange(subject) some time after the last key, or as soon as the field is left: a
+ * button that is pressed then is about what was typed. none: what an empty field means.
  */
 export function SubjectField({ value, onChange, label = "Subject", none = "none: validate only" }) {
   const [names, setNames] = useState([]);
@@ -25,7 +25,7 @@ export function SubjectField({ value, onChange, label = "Subject", none = "none:
   return html`
     <label class="subject">${label}
       <input list=${id} value=${text} placeholder=${none} autocomplete="off" spellcheck="false"
-        onInput=${(event) => type(event.target.value)} />
+        onInput=${(event) => type(event.target.value)} onChange=${(event) => type(event.target.value, 0)} />
     </label>
     <datalist id=${id}>${names.map((name) => html`<option key=${name} value=${name} />`)}</datalist>`;
 }

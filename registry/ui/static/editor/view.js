@@ -242,6 +242,11 @@ function useKept(drafts, subject, written, begun) {
     addEventListener("beforeunload", leaving);
     return () => removeEventListener("beforeunload", leaving);
   }, [written, subject]);
+  useEffect(() => {
+    const changed = () => save.current(); // another tab may have registered or discarded what was in the way
+    addEventListener("storage", changed);
+    return () => removeEventListener("storage", changed);
+  }, []);
   useEffect(() => () => save.current(), []);
   return {
     ...state,

@@ -10,7 +10,8 @@ onChanges((events) => store.changed(events));
 onSignIn(() => store.readAll());
 
 /**
- * Returns { value, error, reload } of a resource as it is now; both are undefined while it is read first. kind: made by
+ * Returns { value, error, reload } of a resource as it is now; both are undefined while it is read first, and both are
+ * there while the registry cannot be reached again. kind: made by
  * `resource`; null: nothing is read. Every view with the same kind and arguments shows the same state.
  */
 export function useResource(kind, ...args) {

@@ -55,7 +55,10 @@ export class Store {
     this.#busy = busy;
   }
 
-  /** The entry of a resource, read if it is new: its state is a signal of { value } or { error }, at first {}. */
+  /**
+   * The entry of a resource, read if it is new: its state is a signal of { value } or { error }, at first {}. While
+   * reading it again fails for a time, of both: what is shown, and what the user has begun there, stays.
+   */
   open(kind, args) {
     const key = keyOf(kind, args);
     const known = this.#entries.get(key);
@@ -105,7 +108,8 @@ export class Store {
     const grown = (value) => {
       if (!known && !running.signal.aborted) entry.state.value = { value };
     };
-    whole(read(running.signal), grown).then((value) => done({ value }), (error) => done({ error }));
+    const failed = (error) => done(error.temporary ? { value: entry.state.value.value, error } : { error });
+    whole(read(running.signal), grown).then((value) => done({ value }), failed);
   }
 
   /** Read all entries: who asks has changed, or events were missed. */

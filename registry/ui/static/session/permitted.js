@@ -25,8 +25,7 @@ export function usePermitted(subject) {
   return (operation) => {
     if (me === null) return null;
     if (me.operations.everywhere.includes(operation)) return "";
-    if (asked && error) return ""; // the registry will say it when asked to do it
-    if (asked && !value) return null;
+    if (asked && !value) return error ? "" : null; // the registry will say it when asked to do it
     if (asked && value.operations.subject.includes(operation)) return "";
     return refused(me, operation, subject === undefined ? "on everything" : "here");
   };

@@ -71,6 +71,7 @@ function Form({ subject, number, tags }) {
     ${rows.length > 0 ? html`<${Table} caption="Tags" columns=${columns} rows=${rows}
       rowKey=${({ schemaEntity, tag, there }) => JSON.stringify([schemaEntity, tag, there])} />`
       : html`<${Notice} kind="empty" title="No part of the schema has a tag" />`}
+    <${Older} subject=${subject} number=${number} latest=${target.value?.latest} />
     <form class="actions" onSubmit=${add}>
       <label>Part <input required value=${entity.entityPath} placeholder="Record.field" spellcheck=${false}
         onInput=${set("entityPath")} /></label>
@@ -88,4 +89,15 @@ function Form({ subject, number, tags }) {
     ${target.error && html`<${Failure} error=${target.error} onRetry=${target.reload} />`}
     ${writing.error && html`<${Failure} error=${writing.error} />`}
     <${Overtaken} subject=${subject} writing=${writing} />`;
+}
+
+/** Says what a change of the tags of an older version does. */
+function Older({ subject, number, latest }) {
+  if (!latest || latest.version === number) return null;
+  return html`
+    <${Notice} kind="warning" title=${`Version ${latest.version} is the latest`}>
+      <p>A new version would have the text of version ${number}, without what changed after it.
+        ${" "}<a href=${href`/subjects/${subject}/versions/${latest.version}/tags`}>Change the tags of
+        version ${latest.version}</a> to keep that.</p>
+    <//>`;
 }
