@@ -93,7 +93,7 @@ class RowHandlers:
         if int(wanted) <= self._backend.applied():
             return
         if confirmed and (self._settings.cluster or int(wanted) > (await self._backend.status()).end):
-            raise BAD_REQUEST("X-Registry-Min-Offset lies beyond the end of the log")
+            raise BAD_REQUEST("X-Registry-Min-Offset is beyond the end of the log")
         raise UNAVAILABLE("This server has not reached X-Registry-Min-Offset yet; try again")
 
     async def run(self, operation: Operation, call: Call) -> Result:

@@ -83,7 +83,7 @@ def confirm_everything(subject: str, question: str, *, yes: bool) -> None:
     if subject or yes:
         return
     if not sys.stdin.isatty():
-        raise Failure("this concerns the whole registry: name a subject or a context, or confirm it by --yes")
+        raise Failure("this concerns the whole registry: name a subject or a context, or confirm with --yes")
     if not click.confirm(question, err=True):
         raise Refusal("nothing was changed")
 

@@ -69,7 +69,7 @@ class Hub:
             confirmed = await self._source.confirm()
             applied = self._source.applied()
             if position > applied and confirmed:
-                raise BAD_REQUEST(f"after lies beyond the end of the log: its last offset is {applied - 1}")
+                raise BAD_REQUEST(f"after is beyond the end of the log: its last offset is {applied - 1}")
             if position > applied:
                 raise UNAVAILABLE("This server has not reached that offset yet; try again")
         await self._tail.check(position)

@@ -283,7 +283,7 @@ def _build_with(build: Engine, task: Task, base: Manifest | None, progress: Prog
     try:
         return build(task, progress)
     except WrongRows as error:
-        _log.warning("snapshot %s: %s; reading the log once more", task.id, error)
+        _log.warning("snapshot %s: %s; reading the log again", task.id, error)
         return build(_restart(task), progress)
 
 

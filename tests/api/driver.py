@@ -187,7 +187,7 @@ class ListBackend:
     async def past(self, moment: Moment, owners: list[bytes], asker: str = "") -> OwnerRows:
         """Fold the log up to the moment."""
         if moment.offset is not None and moment.offset >= len(self.log):
-            raise BAD_REQUEST("atOffset lies beyond the log")
+            raise BAD_REQUEST("atOffset is beyond the log")
         if moment.offset is None:
             part = list(takewhile(lambda each: each.ts <= moment.time_ms, self.log))
         else:

@@ -129,7 +129,7 @@ def test_a_wrong_last_event_id_is_refused(api: Api) -> None:
 
 def test_an_offset_beyond_the_end_is_refused_only_after_the_log_was_asked(api: Api) -> None:
     end = len(api.backend.log)
-    message = f"after lies beyond the end of the log: its last offset is {end - 1}"
+    message = f"after is beyond the end of the log: its last offset is {end - 1}"
     assert api.get(f"/changes?after={end}").error == (400, 400, message)
     api.backend.lag()
     assert api.get(f"/changes?after={end - 1}").json == {"events": [], "next": end - 1}

@@ -82,7 +82,7 @@ def why_unreachable(url: str, error: httpx.TransportError) -> str:
     if any(isinstance(each, ssl.SSLError) for each in causes):
         return _why_no_tls(url, str(error))
     if isinstance(error, httpx.TimeoutException):
-        return f"{url} did not answer in time: check the host and the port, or give more time by --timeout"
+        return f"{url} did not answer in time: check the host and the port, or set a longer --timeout"
     if isinstance(error, httpx.ConnectError):
         return _why_no_connection(url, causes, str(error))
     plain = urlsplit(url).scheme == "http"

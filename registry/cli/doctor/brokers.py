@@ -85,7 +85,7 @@ async def _brokers(connections: Connections, cluster: Cluster) -> AsyncIterator[
                 "start it, or correct its advertised.listeners",
             )
     if cluster.controller is None:
-        yield error("kafka", "the Kafka cluster has no controller at present", "check the brokers' logs")
+        yield error("kafka", "the Kafka cluster has no controller now", "check the brokers' logs")
     elif not failed:
         yield fine("kafka", f"{len(cluster.brokers)} brokers answer")
 
@@ -132,7 +132,7 @@ def _replicas(
 ) -> Iterator[Finding]:
     name, in_sync = f"topic {settings.topic}", len(metadata.in_sync)
     if metadata.broker is None:
-        yield error(name, "it has no partition leader at present", "start the brokers with its replicas")
+        yield error(name, "it has no partition leader now", "start the brokers with its replicas")
     if least > metadata.replicas:
         yield error(
             name,
@@ -155,7 +155,7 @@ async def _fence(settings: Settings, partition: Partition, cluster: Cluster) -> 
     if settings.fencing != "on":
         yield warning(
             "fence",
-            "fencing = off: a former primary that wakes up late may write once more",
+            "fencing = off: a former primary that wakes up late can still write",
             "allow the transactional id, and set fencing = on",
         )
         return
@@ -195,7 +195,7 @@ async def _rights(settings: Settings, partition: Partition, cluster: Cluster) ->
     for resource in dict.fromkeys(unsaid):
         yield unknown("permissions", f"the brokers do not say what this client may do with {resource}")
     if not missing and not unsaid:
-        yield fine("permissions", "nothing that nodes need is denied; the transactional id is not tried out")
+        yield fine("permissions", "nothing that nodes need is denied; the transactional id is not tested")
 
 
 async def _retry(attempt: Callable[[], Awaitable[T]]) -> T:

@@ -302,7 +302,7 @@ def _of_several_kinds(settings: Settings, rules: Rules) -> list[str]:
 def _rules(loaded: Loaded, file: str) -> Rules | None:
     path = file or loaded.settings.rules
     if not path:
-        print("registrar: name the file of rules by --rules FILE", file=sys.stderr)
+        print("registrar: name the rules file with --rules FILE", file=sys.stderr)
         return None
     try:
         return WatchedFile(Path(path), parse).value

@@ -95,8 +95,8 @@ def decode(
 ) -> int:
     """Print messages in Confluent's wire format as JSON, by the schemas in the registry.
 
-    FILE holds one message as bytes; by default, or for "-", it is standard input. The registry is named by
-    --url, the brokers of a --topic by --kafka.
+    FILE holds one message as bytes; by default, or for "-", it is standard input. Name the registry with
+    --url, the brokers of a --topic with --kafka.
     """
     from registry.cli.decoding.frame import Options  # noqa: PLC0415 - the help needs no decoder
 

@@ -242,7 +242,7 @@ def _confirm_deletions(planned: Plan, options: PlanOptions) -> int:
     if options.yes or not any(step.sign == "-" for step in planned.steps):
         return OK
     if options.as_json or not sys.stdin.isatty():
-        note("this deletes subjects: confirm it by --yes")
+        note("this deletes subjects: confirm with --yes")
         return FAILED
     if click.confirm("Delete what is marked with -?", err=True):
         return OK

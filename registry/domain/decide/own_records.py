@@ -69,7 +69,7 @@ def check_start(command: Submitted, end: int) -> None:
     else:
         return
     if offset > end:
-        raise errors.BAD_REQUEST(f"{name} lies beyond the end of the log: its last offset is {end - 1}")
+        raise errors.BAD_REQUEST(f"{name} is beyond the end of the log: its last offset is {end - 1}")
 
 
 def _put(view: View, command: PutWebhook) -> Decision:

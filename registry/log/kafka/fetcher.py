@@ -196,7 +196,7 @@ class Fetcher:
                 self._stepping.result()
             except NoAnswer as error:
                 if not unreachable:
-                    _log.warning("cannot read the log at present, retrying: %s", error)
+                    _log.warning("cannot read the log, retrying: %s", error)
                 unreachable = True
                 await backoff()
                 await self._recover()

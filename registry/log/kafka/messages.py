@@ -113,7 +113,7 @@ class Messages:
             if number == self._number and node in brokers:
                 return _Place(topic_id, brokers[node], epoch)
             if number == self._number:
-                raise NoAnswer(f"{self._name} has no partition leader at present", sent=False)
+                raise NoAnswer(f"{self._name} has no partition leader now", sent=False)
         raise LogError(f"the topic {self._partition.topic} has {len(partitions)} partitions, counted from 0")
 
     async def _send(self, place: _Place, request: Any) -> Any:

@@ -305,7 +305,7 @@ class Partition:
         """Return the leader as last known. Raises :class:`.connection.NoAnswer` if there is none."""
         metadata = self.metadata
         if metadata is None or metadata.broker is None:
-            raise NoAnswer(f"topic {self.topic} has no partition leader at present", sent=False)
+            raise NoAnswer(f"topic {self.topic} has no partition leader now", sent=False)
         broker = metadata.broker
         open_count = self._connections.open_count(broker.host, broker.port, purpose)
         return _Leader(broker, metadata.epoch, open_count)

@@ -92,7 +92,7 @@ async def refusal_to_create(partition: Partition, replicas: int) -> str:
     request = CreateTopicsRequest([(partition.topic, 1, replicas, [], [])], _TIMEOUT_MS, True)
     cluster = await partition.refresh()
     if cluster.controller is None:
-        return "the Kafka cluster has no controller at present"
+        return "the Kafka cluster has no controller now"
     answer = await partition.send_to(cluster.controller.host, cluster.controller.port, request)
     _, code, message = answer.topic_errors[0]
     return "" if code in {Code.NONE, Code.TOPIC_ALREADY_EXISTS} else message or requests.code_name(code)

@@ -95,7 +95,7 @@ async def read(partition: Partition) -> Expiration:
         await partition.recover()
     metadata = partition.metadata
     if metadata is None or metadata.broker is None:
-        raise NoAnswer(f"topic {partition.topic} has no partition leader at present", sent=False)
+        raise NoAnswer(f"topic {partition.topic} has no partition leader now", sent=False)
     brokers = [metadata.broker, *metadata.others]
     answers = await asyncio.gather(*(_ask(partition, each) for each in brokers), return_exceptions=True)
     found = [each for each in answers if isinstance(each, Expiration)]

@@ -130,7 +130,7 @@ async def _create(partition: Partition, options: TopicOptions) -> None:
         [(partition.topic, 1, replicas, [], list(settings.items()))], round(TRY_S * 1000), False
     )
     if cluster.controller is None:
-        raise NoAnswer("the Kafka cluster has no controller at present", sent=False)
+        raise NoAnswer("the Kafka cluster has no controller now", sent=False)
     answer = await partition.send_to(cluster.controller.host, cluster.controller.port, request, 2 * TRY_S)
     _, code, message = answer.topic_errors[0]
     if code in {Code.TOPIC_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED}:

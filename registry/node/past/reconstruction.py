@@ -159,11 +159,11 @@ class PastReader:
         applied = self._store.applied
         if moment.offset is None:
             if moment.time_ms > self._now_ms():
-                raise BAD_REQUEST("atTime lies in the future")
+                raise BAD_REQUEST("atTime is in the future")
             first = self._log.first_after(moment.time_ms)
             return applied if first is None else min(first, applied)
         if moment.offset >= applied:
-            raise BAD_REQUEST(f"atOffset lies beyond the log's last record, which is at offset {applied - 1}")
+            raise BAD_REQUEST(f"atOffset is beyond the log's last record, which is at offset {applied - 1}")
         return moment.offset + 1
 
     def _contexts(self, applied: int, check_time: Callable[[], None]) -> list[Row]:

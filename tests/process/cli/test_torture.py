@@ -340,7 +340,7 @@ def test_a_registry_with_subjects_is_only_used_after_a_question(registry: Served
         assert client.post("/subjects/kept-by-torture/versions", json=schema).status_code == 200
         asked = torture([registry.url])
         assert asked.status == 2
-        assert "confirm it by --yes" in asked.err
+        assert "confirm with --yes" in asked.err
         done = torture([registry.url], "--yes", turns=2)
         assert done.status == 0, done.out + done.err
         left = client.get("/subjects", params={"subjectPrefix": "torture-", "deleted": True}).json()

@@ -219,7 +219,7 @@ def test_a_position_beyond_the_end_of_the_log_is_refused(webhooks: Webhooks, rec
     refused = webhooks.http.post("/admin/webhooks/beyond/position", json={"offset": end + 1})
     assert (refused.status_code, refused.json()["message"]) == (
         400,
-        f"offset lies beyond the end of the log: its last offset is {end - 1}",
+        f"offset is beyond the end of the log: its last offset is {end - 1}",
     )
     body = {"url": receiver.url, "from": end + 1}
     assert webhooks.refusal("PUT", "/further", body) == (400, 400)

@@ -162,7 +162,7 @@ async def test_positions_outside_the_log_are_refused() -> None:
             "resume after 49"
         )
         assert refusals == [
-            (400, "after lies beyond the end of the log: its last offset is 99"),
+            (400, "after is beyond the end of the log: its last offset is 99"),
             (41080, deleted % 12),
             (41080, deleted % 48),
         ]
