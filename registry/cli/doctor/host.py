@@ -12,6 +12,7 @@ from pathlib import Path
 from registry.base.config.settings import Settings
 from registry.base.processes import file_lock
 from registry.cli.doctor import Finding, error, fine, unknown, warning
+from registry.log.embedded.layout import is_absent
 from registry.security import exposure
 from registry.security.setting_files import file_errors, url_error
 from registry.security.tls import expiry
@@ -54,6 +55,7 @@ def _data_folder(settings: Settings) -> Iterator[Finding]:
         return
     yield from _owners(data)
     yield from _lock(data)
+    yield from _log(settings)
     yield from _store(settings)
 
 
@@ -98,6 +100,20 @@ def _lock(data: Path) -> Iterator[Finding]:
     holder = file_lock.holder(lock)
     shown = "no process has the store open" if holder is None else f"process {holder} has the store open"
     yield fine("data", shown)
+
+
+def _log(settings: Settings) -> Iterator[Finding]:
+    """Look for the log of a node without Kafka, which refuses to start if it is lost."""
+    data = settings.data
+    if settings.kafka or not is_absent(data / "log"):
+        return
+    left = data / "snapshots" if read_current(data / "store") is None else data / "store"
+    if left.name == "store" or any(left.glob("*/manifest.json")):
+        yield error(
+            "data",
+            f"there is no log in {data / 'log'}, but what was made of one in {left}",
+            "name the brokers (kafka) if the log is a topic; otherwise restore a backup or a snapshot",
+        )
 
 
 def _store(settings: Settings) -> Iterator[Finding]:
@@ -165,7 +181,8 @@ def _user_of_command(settings: Settings) -> Iterator[Finding]:
 
 
 def _me() -> str:
-    return _user(os.geteuid())
+    name = _user(os.geteuid())
+    return name if name.startswith("user ") else f"the user {name}"  # who may be called nobody
 
 
 def _user(uid: int) -> str:

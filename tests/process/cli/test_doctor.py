@@ -199,6 +199,19 @@ def test_settings_that_are_refused_leave_no_verdict(tmp_path: Path) -> None:
     assert "kafka" in done.err
 
 
+@pytest.mark.parametrize("left", ["snapshots/any/manifest.json", "store/current"])
+def test_a_log_that_is_lost_is_found(tmp_path: Path, left: str) -> None:
+    (tmp_path / left).parent.mkdir(parents=True)
+    assert wrong("--json", "--data", str(tmp_path)) == [], "an attempt to start may have made the folder"
+    (tmp_path / left).write_text("store-1 a-log")
+    (lost,) = wrong("--json", "--data", str(tmp_path))
+    assert lost["severity"] == "error"
+    assert lost["text"].startswith(f"there is no log in {tmp_path / 'log'}, but what was made of one in ")
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log" / "data.mdb").touch()
+    assert wrong("--json", "--data", str(tmp_path)) == []
+
+
 def test_people_read_lines(tmp_path: Path) -> None:
     done = verb("doctor", "--data", str(tmp_path), "--kafka", f"127.0.0.1:{free_port()}")
     assert done.status == 1
