@@ -699,3 +699,19 @@ def test_a_subject_that_does_not_exist_is_reported(opened: Open, watch: Watch) -
     watch.allow("404")
     page = opened("/subjects/none")
     expect(page.get_by_role("alert")).to_contain_text("Not found")
+
+
+DIRECTIONS = ("BACKWARD", "FORWARD", "FULL")
+MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT")
+
+
+def test_every_level_and_each_mode_that_a_subject_can_have_is_offered(
+    filled: httpx.Client, opened: Open
+) -> None:
+    register(filled, "offered-value", '"int"')
+    page = opened("/subjects/offered-value?view=settings")
+    levels = page.get_by_role("combobox", name="Compatibility level").locator("option")
+    known = ["NONE", *(f"{each}{more}" for each in DIRECTIONS for more in ("", "_TRANSITIVE"))]
+    expect(levels).to_have_text([*known, *(f"{each}_USED" for each in DIRECTIONS)])
+    modes = page.get_by_role("combobox", name="Mode of").locator("option")
+    expect(modes).to_have_text([re.compile(f"^{each}:") for each in MODES])

@@ -64,6 +64,7 @@ const KINDS = {
   },
   mode: {
     values: Object.keys(MODES),
+    notOffered: "FORWARD", // no more than IMPORT
     inForce: ({ mode }) => mode,
     stored: ({ mode }) => mode,
     fallback: () => "READWRITE, the default",
@@ -117,7 +118,7 @@ function Setting({ title, what, subject, found, refused, onDone }) {
         <label>${title} of ${labelOf(scope)}${" "}
           <select value=${chosen} disabled=${off || writing.busy}
             onChange=${(event) => setPicked({ value: event.target.value, ...shown })}>
-            ${kind.values.filter((each) => each !== "FORWARD" || each === value)
+            ${kind.values.filter((each) => each !== kind.notOffered || each === value)
               .map((each) =>
                 html`<option key=${each} value=${each} disabled=${filled && each === "IMPORT" && each !== value}>
                   ${each}${what === "mode" ? `: ${filled && each === "IMPORT" ? HOLDS : MODES[each]}` : ""}</option>`)}
