@@ -23,6 +23,7 @@ import msgspec
 from election.contract import Identity
 from registry.domain.commands import Done, NotPrimary, Outcome, Unknown
 from registry.domain.errors import outcome_unknown
+from registry.domain.log_format.records import AppendedBatch
 from registry.domain.pending_command import CommandRequest, PendingCommand, Submit
 from registry.host.tracing.contract import NO_TRACING, Tracing
 
@@ -141,9 +142,10 @@ class Outcomes(msgspec.Struct, frozen=True):
 class LoggedOutcomes(Outcomes, frozen=True):
     """The outcome of a single command, with its records, so that its sender need not fetch them."""
 
-    # The identity of the log, and the records as it holds them, packed.
+    # The identity of the log, and the members of :class:`.records.AppendedBatch`.
     log: str = ""
     records: bytes = b""
+    epoch: int = -1
 
 
 class PeerStatus(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -225,12 +227,12 @@ class NodePort(Protocol):
         """The identity of the log."""
         ...
 
-    def last_append(self, end: int) -> bytes:
-        """Return the local writer's last append if it ends at ``end`` and is small, else nothing."""
+    def last_append(self, end: int) -> AppendedBatch | None:
+        """Return the local writer's last append if it ends at ``end`` and is small."""
         ...
 
-    def take_records(self, log: str, records: bytes) -> None:
-        """Apply what the primary has appended to a log, if that is this node's and they come next."""
+    def take_append(self, log: str, batch: AppendedBatch) -> None:
+        """Apply what the primary has appended to a log, if that is this node's and it comes next."""
         ...
 
     def expect_records(self) -> None:
@@ -284,8 +286,8 @@ class BatchDecider:
 
     def _reply(self, outcomes: list[Outcome], end: int) -> Outcomes:
         match outcomes:
-            case [Done(_, offset)] if records := self._node_port.last_append(offset):
-                return LoggedOutcomes(outcomes, end, self._node_port.log_identity, records)
+            case [Done(_, offset)] if batch := self._node_port.last_append(offset):
+                return LoggedOutcomes(outcomes, end, self._node_port.log_identity, *batch)
         return Outcomes(outcomes, end)
 
     def _decide(self, batch: Batch, answered: Callable[[list[Outcome]], None]) -> None:

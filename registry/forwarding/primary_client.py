@@ -27,6 +27,7 @@ from registry.domain.commands import (
     refusal,
 )
 from registry.domain.errors import UNAVAILABLE, outcome_unknown
+from registry.domain.log_format.records import AppendedBatch
 from registry.domain.log_format.subject_values import USED_LEVELS
 from registry.domain.pending_command import PendingCommand
 
@@ -239,7 +240,7 @@ class PrimaryClient:
             self.end = max(self.end, reply.end)
             self._gets_records = bool(reply.records)
             if reply.records:
-                self._node_port.take_records(reply.log, reply.records)
+                self._node_port.take_append(reply.log, AppendedBatch(reply.records, reply.epoch))
         except NotSent:
             peer.abort()  # It accepts no more, so the next attempt needs another connection.
             outcomes = [NotPrimary()] * len(commands)

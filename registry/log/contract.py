@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from registry.domain.log_format.lineage import Lineage, Mismatch
-from registry.domain.log_format.records import Entry, Record
+from registry.domain.log_format.records import AppendedBatch, Entry, Record
 
 
 class LogError(Exception):
@@ -268,16 +268,14 @@ class AsyncLog(Log, Protocol):
         """Return true if :meth:`read` from ``offset`` would advance now. Does not block."""
         ...
 
-    def last_append(self, end: int) -> bytes:
-        """Return this log's last append, packed, if it ends at ``end`` and is small; else nothing.
-
-        Does not block.
-        """
+    def last_append(self, end: int) -> AppendedBatch | None:
+        """Return this log's last append if it ends at ``end`` and is small. Does not block."""
         ...
 
-    def offer(self, packed: bytes) -> bool:
+    def offer(self, batch: AppendedBatch) -> bool:
         """Take what another process has appended to this very log, so that it need not be fetched.
 
-        Returns false if it does not come next. Does not block.
+        Returns false if it does not come next, or if the log was not yet compared with what was read from it
+        in the batch's leader epoch: it may have lost records and grown again. Does not block.
         """
         ...

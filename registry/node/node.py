@@ -18,7 +18,7 @@ from election.contract import Identity
 from registry.base.config.settings import Settings
 from registry.base.observe.metrics import Processes, Pulse
 from registry.domain.commands import PrimaryQuery, RequestSnapshot
-from registry.domain.log_format.records import Record
+from registry.domain.log_format.records import AppendedBatch, Record
 from registry.domain.pending_command import PendingCommand, Submit
 from registry.domain.policies import NO_POLICIES, Policies
 from registry.domain.queries.sensitive_metadata import NOT_CONFIGURED, has_encoded
@@ -308,14 +308,14 @@ class Node:
         """The identity of the log."""
         return self.log.identity
 
-    def last_append(self, end: int) -> bytes:
-        """Return the writer's last append if it ends at ``end`` and is small, else nothing."""
-        return self.log.last_append(end) if isinstance(self.log, ReconnectingLog) else b""
+    def last_append(self, end: int) -> AppendedBatch | None:
+        """Return the writer's last append if it ends at ``end`` and is small."""
+        return self.log.last_append(end) if isinstance(self.log, ReconnectingLog) else None
 
-    def take_records(self, log: str, records: bytes) -> None:
-        """Apply what the primary has appended to a log, if that is this node's and they come next."""
+    def take_append(self, log: str, batch: AppendedBatch) -> None:
+        """Apply what the primary has appended to a log, if that is this node's and it comes next."""
         own = self.log
-        if isinstance(own, ReconnectingLog) and log == own.identity and own.offer(records):
+        if isinstance(own, ReconnectingLog) and log == own.identity and own.offer(batch):
             self.following.step_at_hand(is_busy=self._is_busy())
 
     def expect_records(self) -> None:

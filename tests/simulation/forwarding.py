@@ -20,6 +20,7 @@ from registry.domain.commands import (
     refusal,
 )
 from registry.domain.errors import FORWARD_FAILED
+from registry.domain.log_format.records import AppendedBatch
 from registry.domain.pending_command import CommandRequest, PendingCommand
 from registry.forwarding.authentication import RefusedHosts, Signings
 from registry.forwarding.command_forwarder import Forwarding
@@ -96,14 +97,14 @@ class NodePort:
     def log_identity(self) -> str:
         return self._life.log.identity
 
-    def last_append(self, end: int) -> bytes:
+    def last_append(self, end: int) -> AppendedBatch | None:
         log = self._life.log
-        return log.last_append(end) if isinstance(log, ReconnectingLog) else b""
+        return log.last_append(end) if isinstance(log, ReconnectingLog) else None
 
-    def take_records(self, log: str, records: bytes) -> None:
+    def take_append(self, log: str, batch: AppendedBatch) -> None:
         own = self._life.log
         if isinstance(own, ReconnectingLog) and log == own.identity:
-            own.offer(records)
+            own.offer(batch)
 
     def expect_records(self) -> None:
         pass  # It follows all the time.

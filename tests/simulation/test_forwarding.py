@@ -218,7 +218,7 @@ def test_a_node_answers_a_write_whose_records_the_primary_has_sent_though_its_lo
 
 
 def test_a_node_answers_a_write_once_its_own_store_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(NodePort, "take_records", lambda *_: None)
+    monkeypatch.setattr(NodePort, "take_append", lambda *_: None)
 
     def scene(cast: Scene) -> None:
         cast.secondary.line.lagging = True

@@ -42,6 +42,14 @@ class Entry(NamedTuple):
     principal: bytes = b""
 
 
+class AppendedBatch(NamedTuple):
+    """An append, for other processes that follow the same log."""
+
+    packed: bytes
+    # In which leader epoch the log took it; -1: unknown. Within one, a log loses no records.
+    epoch: int
+
+
 class SchemaKey(NamedTuple):
     """The key of a version of a subject."""
 

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from registry.domain.log_format.headers import PRINCIPAL_ROOM_BYTES
-from registry.domain.log_format.records import NOOP_KEY, Entry
+from registry.domain.log_format.records import NOOP_KEY, AppendedBatch, Entry
 from registry.log.contract import (
     NO_HEADERS,
     RECORD_HEADER_BYTES,
@@ -26,6 +26,7 @@ from registry.log.contract import (
 )
 
 from . import producer_id, record_batches
+from .connection import Purpose
 from .log_end import query_end
 from .partition import Partition
 from .produce_attempt import FutureTimestamp, ProduceAttempt
@@ -80,7 +81,7 @@ class Appender:
         self._offset_min = 0
         self._used_at = 0.0
         # The last batch, with its offset, if the log holds it as it was sent.
-        self._appended = b""
+        self._appended: AppendedBatch | None = None
         # Why nothing may be appended for now; empty if nothing forbids it.
         self._forbidden = ""
 
@@ -106,10 +107,12 @@ class Appender:
             return Fencing(renew_s, _CLOCK_AHEAD, own=True)
         return Fencing(renew_s, unsafe)
 
-    def last_batch(self, end: int) -> bytes:
-        """Return the last batch that was appended if it ends at ``end``, else nothing; for any thread."""
+    def last_batch(self, end: int) -> AppendedBatch | None:
+        """Return the last batch that was appended if it ends at ``end``; for any thread."""
         batch = self._appended
-        return batch if batch and next(record_batches.batch_headers(batch)).next == end else b""
+        if batch is None or next(record_batches.batch_headers(batch.packed)).next != end:
+            return None
+        return batch
 
     def forbid(self, reason: str) -> None:
         """Append nothing, and give up the claim, until this is called with an empty reason."""
@@ -238,11 +241,13 @@ class Appender:
                 check_age=check_age,
                 repeats=repeats,
             )
-            self._appended = b""
+            self._appended = None
             offset = await attempt.run()
             if attempt.as_sent:
-                self._appended = record_batches.with_base_offset(batch.data, offset)
-                self._on_appended(offset, self._appended)
+                packed = record_batches.with_base_offset(batch.data, offset)
+                # Unknown if the leader has changed since.
+                self._appended = AppendedBatch(packed, self._partition.compared_epoch(Purpose.APPEND))
+                self._on_appended(offset, packed)
             return offset
 
         timestamp_ms = self._timestamps.now()

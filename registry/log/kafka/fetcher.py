@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from registry.domain.log_format.lineage import NOTHING, EpochEnd, Lineage
+from registry.domain.log_format.records import AppendedBatch
 from registry.log.contract import Fetched, LogError, RecordHeaders, Unreachable
 
 from . import record_batches, requests
@@ -137,16 +138,19 @@ class Fetcher:
         knows_epoch = self._partition.clock() - self._fetched_at <= _LEARN_EPOCH_EVERY_S
         return knows_epoch and self.buffer.follows(offset)
 
-    def offer(self, data: bytes) -> bool:
+    def offer(self, batch: AppendedBatch) -> bool:
         """Take a batch that another process has appended, see :meth:`.contract.AsyncLog.offer`.
 
         May be called from any thread: of two that add what comes next, the buffer takes one.
         """
-        header = next(record_batches.batch_headers(data), None)
+        # A fetch would compare the log first. Once newer records are read, lost ones are no longer missed.
+        if batch.epoch < 0 or batch.epoch != self._partition.compared_epoch(Purpose.FETCH):
+            return False
+        header = next(record_batches.batch_headers(batch.packed), None)
         if header is None or not self._is_next(header.offset):
             return False
         self._partition.advance_end(header.next)
-        self.put(header.offset, data)
+        self.put(header.offset, batch.packed)
         return True
 
     def _wake(self) -> None:

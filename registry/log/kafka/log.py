@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from registry.domain.log_format.lineage import NOTHING, Lineage
-from registry.domain.log_format.records import Entry
+from registry.domain.log_format.records import AppendedBatch, Entry
 from registry.log.contract import (
     NO_HEADERS,
     Claim,
@@ -246,14 +246,14 @@ class KafkaLog:
         """Look into the buffer, see :meth:`.contract.AsyncLog.is_at_hand`."""
         return self._fetcher.buffer.is_at_hand(offset)
 
-    def last_append(self, end: int) -> bytes:
+    def last_append(self, end: int) -> AppendedBatch | None:
         """Return the last batch, see :meth:`.contract.AsyncLog.last_append`."""
         batch = self._appender.last_batch(end)
-        return batch if len(batch) <= SMALL_BATCH_BYTES else b""
+        return None if batch is None or len(batch.packed) > SMALL_BATCH_BYTES else batch
 
-    def offer(self, packed: bytes) -> bool:
+    def offer(self, batch: AppendedBatch) -> bool:
         """Put a batch into the buffer, see :meth:`.contract.AsyncLog.offer`."""
-        return not self._closed and self._fetcher.offer(packed)
+        return not self._closed and self._fetcher.offer(batch)
 
     def check_topic(self) -> list[str]:
         """Check the topic's settings again; return warnings, each with the command that fixes it.

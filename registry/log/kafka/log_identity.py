@@ -49,6 +49,11 @@ class LogMismatchEvidence:
         """True once it is confirmed that the log is another one."""
         return bool(self._foreign)
 
+    @property
+    def any(self) -> bool:
+        """True while anything is suspected or confirmed."""
+        return bool(self._suspected or self._foreign)
+
     def check_foreign(self) -> None:
         """Raise :class:`.contract.ForeignLog` if that is confirmed."""
         for text in tuple(self._foreign.values()):

@@ -291,6 +291,20 @@ class Partition:
         await self.refresh()
         return await self._divergence(self._leader(Purpose.QUERY), lineage)
 
+    def compared_epoch(self, purpose: Purpose) -> int:
+        """Return the leader epoch in which the log was found to hold what was read from it.
+
+        -1 if it has yet to be compared, as after a change of the leader or a lost connection, or if anything
+        speaks against this log. For any thread.
+        """
+        compared = self._compared.get(purpose)
+        if compared is None or self.mismatches.any:
+            return -1
+        try:
+            return compared.epoch if compared == self._leader(purpose) else -1
+        except NoAnswer:
+            return -1
+
     def compare_again(self) -> None:
         """Compare every leader again before its next request."""
         self._compared.clear()

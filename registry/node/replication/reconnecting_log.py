@@ -14,7 +14,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from registry.domain.log_format.lineage import Lineage
-from registry.domain.log_format.records import Entry
+from registry.domain.log_format.records import AppendedBatch, Entry
 from registry.log.contract import (
     NO_HEADERS,
     AsyncLog,
@@ -189,15 +189,15 @@ class ReconnectingLog:
         log = self._log
         return log is not None and log.is_at_hand(offset)
 
-    def last_append(self, end: int) -> bytes:
-        """Forward to :meth:`.contract.AsyncLog.last_append`; nothing while no log is attached."""
+    def last_append(self, end: int) -> AppendedBatch | None:
+        """Forward to :meth:`.contract.AsyncLog.last_append`; ``None`` while no log is attached."""
         log = self._log
-        return b"" if log is None else log.last_append(end)
+        return None if log is None else log.last_append(end)
 
-    def offer(self, packed: bytes) -> bool:
+    def offer(self, batch: AppendedBatch) -> bool:
         """Forward to :meth:`.contract.AsyncLog.offer`; false while no log is attached."""
         log = self._log
-        return log is not None and log.offer(packed)
+        return log is not None and log.offer(batch)
 
     def check_topic(self) -> list[str]:
         """Return human-readable problems with the topic's configuration; none while no log is attached."""

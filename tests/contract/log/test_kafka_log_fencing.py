@@ -136,15 +136,19 @@ def test_another_process_reads_an_append_that_it_is_offered_without_fetching_it(
     monkeypatch.setattr(fetcher, "fetch", _counted(fetcher.fetch, fetches))
     for value in (b"1", b"2"):
         end = begun(log, value).result(30) + 1
-        assert not log.last_append(end + 1)
-        assert not other.offer(b"")
-        assert other.offer(log.last_append(end))
+        assert log.last_append(end + 1) is None
+        batch = log.last_append(end)
+        assert batch is not None
+        assert not other.offer(batch._replace(packed=b""))
+        for epoch in (-1, batch.epoch + 1):
+            assert not other.offer(batch._replace(epoch=epoch)), "it has not compared the log there"
+        assert other.offer(batch)
         assert other.end() == end
         assert [each.value for each in other.read(end - 1, 10, 1 << 20).records] == [value]
-        assert not other.offer(log.last_append(end)), "it has that already"
+        assert not other.offer(batch), "it has that already"
     assert not fetches
     other.close()
-    assert not other.offer(log.last_append(end))
+    assert not other.offer(batch)
 
 
 def _counted(fetch: Callable[..., Awaitable[Any]], offsets: list[int]) -> Callable[..., Awaitable[Any]]:

@@ -24,7 +24,7 @@ from registry.domain.decide import decide
 from registry.domain.decide.ids import Ids
 from registry.domain.errors import TOO_MANY_WRITES, UNAVAILABLE, RegistryError
 from registry.domain.fold.fold import apply
-from registry.domain.log_format.records import Record
+from registry.domain.log_format.records import AppendedBatch, Record
 from registry.domain.parsing.parser import Parser
 from registry.domain.pending_command import CommandRequest, OnReply, PendingCommand
 from registry.domain.queries.scope import Defaults
@@ -68,7 +68,7 @@ class Member:
         self.expected = 0
         # True: it passes records on. Those that it was passed.
         self.passes_on = False
-        self.taken: list[tuple[str, bytes]] = []
+        self.taken: list[tuple[str, AppendedBatch]] = []
         self.once_logged: list[bool] = []
         self.peers: Peers
         self._calls: list[Callable[[], None]] = []
@@ -137,11 +137,11 @@ class Member:
 
     log_identity = "log"
 
-    def last_append(self, end: int) -> bytes:
-        return b"%d" % end if self.passes_on else b""
+    def last_append(self, end: int) -> AppendedBatch | None:
+        return AppendedBatch(b"%d" % end, 5) if self.passes_on else None
 
-    def take_records(self, log: str, records: bytes) -> None:
-        self.taken.append((log, records))
+    def take_append(self, log: str, batch: AppendedBatch) -> None:
+        self.taken.append((log, batch))
 
     def expect_records(self) -> None:
         self.expected += 1

@@ -29,6 +29,7 @@ from registry.domain.commands import (
     Register,
     Unknown,
 )
+from registry.domain.log_format.records import AppendedBatch
 from registry.domain.pending_command import CommandRequest
 from registry.domain.principal import CheckedNames
 from registry.forwarding.authentication import Security, Signing
@@ -133,7 +134,8 @@ async def test_the_records_of_a_single_command_come_with_its_outcome_and_are_not
         await until_met(secondary)
         first = await submit(secondary, Register("first", SCHEMA))
         second = await submit(secondary, Register("second", SCHEMA))
-        assert secondary.taken == [("log", b"%d" % each.offset) for each in (first, second)]
+        batches = [AppendedBatch(b"%d" % each.offset, 5) for each in (first, second)]
+        assert secondary.taken == [("log", batch) for batch in batches]
         assert secondary.expected == 1
         await asyncio.gather(*(submit(secondary, Register(name, SCHEMA)) for name in "abc"))
         assert len(secondary.taken) == 2, "those of several commands are fetched"

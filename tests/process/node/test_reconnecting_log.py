@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from registry.domain.log_format.records import AppendedBatch
 from registry.log.contract import Claim, ForeignLog, LogError, OutcomeUnknown
 from registry.node.replication.reconnecting_log import ReconnectingLog
 
@@ -102,6 +103,6 @@ def test_a_log_that_was_let_go_neither_takes_nor_passes_on_records() -> None:
     log = attached(turning)
     with pytest.raises(ForeignLog):
         log.query_end(1)
-    assert not log.offer(b"records")
-    assert log.last_append(1) == b""
+    assert not log.offer(AppendedBatch(b"records", 0))
+    assert log.last_append(1) is None
     log.close()

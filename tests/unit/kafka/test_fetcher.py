@@ -7,7 +7,7 @@ import threading
 from typing import cast
 
 from registry.domain.log_format.lineage import Lineage
-from registry.domain.log_format.records import Entry
+from registry.domain.log_format.records import AppendedBatch, Entry
 from registry.log.kafka.connection import Connections
 from registry.log.kafka.fetcher import Fetcher
 from registry.log.kafka.partition import Partition
@@ -16,15 +16,18 @@ from registry.log.kafka.record_batches import NO_PRODUCER, build, with_base_offs
 
 # A thread that is not held up ends long before.
 HELD_UP_S = 0.1
+EPOCH = 3
 
 
-def batch(offset: int) -> bytes:
+def batch(offset: int) -> AppendedBatch:
     entry = Entry(b"key %d" % offset, b"value")
-    return with_base_offset(build([entry], NO_PRODUCER, -1, 1).data, offset)
+    return AppendedBatch(with_base_offset(build([entry], NO_PRODUCER, -1, 1).data, offset), EPOCH)
 
 
 def fetcher(loop: asyncio.AbstractEventLoop) -> Fetcher:
-    found = Fetcher(Partition(cast("Connections", None), "host:9092", "_schemas"), loop)
+    partition = Partition(cast("Connections", None), "host:9092", "_schemas")
+    partition.compared_epoch = lambda _: EPOCH  # type: ignore[method-assign]
+    found = Fetcher(partition, loop)
     found.buffer.wait(0, 0.0)
     return found
 
