@@ -139,7 +139,7 @@ class Outcomes(msgspec.Struct, frozen=True):
     end: int = 0
 
 
-class LoggedOutcomes(Outcomes, frozen=True):
+class LoggedOutcomes(Outcomes, frozen=True, omit_defaults=True):
     """The outcome of a single command, with its records, so that its sender need not fetch them."""
 
     # The identity of the log, and the members of :class:`.records.AppendedBatch`.

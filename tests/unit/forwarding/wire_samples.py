@@ -124,5 +124,8 @@ MESSAGES = {
     "command to dissociate by force": Dissociate("id", "topic", cascade=True, force=True),
     "outcomes": Outcomes(list(OUTCOMES), 9),
     "logged outcomes": LoggedOutcomes([Done(b"{}", 7)], 5, "cluster/topic/id", b"records"),
+    "logged outcomes with their epoch": LoggedOutcomes(
+        [Done(b"{}", 7)], 5, "cluster/topic/id", b"records", 3
+    ),
     "standing": PeerStatus("n", "http://a:1", "primary", 5, repeats=True),
 }
