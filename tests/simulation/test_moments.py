@@ -28,7 +28,7 @@ from registry.domain.model import Subject
 from registry.domain.pending_command import PendingCommand
 from registry.domain.queries import versions
 from registry.domain.queries.scope import Defaults
-from registry.log.contract import Claim, Fenced, OutcomeUnknown
+from registry.log.contract import Claim, Fenced, ForeignLog, OutcomeUnknown
 from registry.node.leadership.claim import claim_log
 from registry.node.replication.dedup import DedupCache
 from registry.node.replication.follower import Follower
@@ -334,5 +334,43 @@ def test_a_read_is_not_confirmed_by_a_query_that_was_sent_before_it_came() -> No
         world.until(lambda: answered, LONG_S)
         world.sleep(5.0)
         assert answered == [True], "the second read waits for the record"
+
+    stage.play(scene)
+
+
+def test_records_that_another_process_offers_do_not_hide_those_that_the_log_has_lost() -> None:
+    """Later comparisons find the newest records: who took them would keep what the log has lost."""
+    stage = Stage()
+
+    def scene() -> None:
+        brokers = Brokers(stage.world, stage.partition, FORGET_S)
+
+        def opened(name: str) -> SimulatedLog:
+            return SimulatedLog(stage.world, brokers, Process(name), Line(), stage.world.wall_ms)
+
+        reader, former, position = opened("reader"), opened("former"), 0
+
+        def read_to(end: int) -> None:
+            nonlocal position
+            while position < end:
+                reader.wait(position, 1.0)
+                position = reader.read(position, 10, 1 << 20).next
+
+        former.claim()
+        kept = former.append([Entry(BARRIER_KEY, b"former"), *ONE]) + 2
+        read_to(kept)
+        reader.wait(kept, 0.0)  # Another record would be read.
+        former.close()
+        brokers.cut(0)
+        primary = opened("primary")
+        primary.claim()
+        assert primary.append([Entry(BARRIER_KEY, b"next"), *ONE]) + 2 == kept
+        newer = primary.last_append(primary.append(ONE) + 1)
+        assert newer is not None
+        assert newer.epoch == brokers.epoch
+        assert not reader.offer(newer)
+        with pytest.raises(ForeignLog, match="has lost records"):
+            read_to(kept + 1)
+        assert position == kept
 
     stage.play(scene)
