@@ -21,6 +21,7 @@ FREEZE_TIMEOUT_S = 15.0
 OUTPUT_SHOWN_BYTES = 8_000
 # States of threads that do nothing: stopped, traced, ended.
 _STILL = "TtZX"
+_ENDED = "ZX"
 _PORTS = range(12_000, 32_000)
 _turn = itertools.count(random.SystemRandom().randrange(len(_PORTS)))
 # The files to which the processes started here have printed, in order.
@@ -67,6 +68,10 @@ def freeze(pid: int) -> None:
 
 def _stands_still(pid: int) -> bool:
     return all(_stat(thread)[0] in _STILL for thread in Path(f"/proc/{pid}/task").glob("*"))
+
+
+def _has_ended(pid: int) -> bool:
+    return _stat(Path(f"/proc/{pid}"))[0] in _ENDED
 
 
 def _stat(folder: Path) -> list[str]:
@@ -161,11 +166,16 @@ class Process:
         return code
 
     def kill(self) -> None:
-        """Kill it and its children (``SIGKILL``)."""
+        """Kill it and its children (``SIGKILL``), and wait until all have ended.
+
+        One that waits for the disk ends later than its parent, and keeps its locks until then.
+        """
         if self.process is None:
             return
+        killed = self.processes()
         self._signal_all(signal.SIGKILL)
         self.process.wait()
+        until(lambda: all(map(_has_ended, killed)), STOP_TIMEOUT_S, f"{self.name} to end")
         self._unwatch()
 
     def processes(self) -> list[int]:

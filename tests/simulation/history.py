@@ -146,12 +146,18 @@ def _digest(world: World, cluster: Cluster) -> str:
 def _writes_again(world: World, cluster: Cluster, clients: list[Client]) -> None:
     """After the storm the cluster must heal by itself, or once an operator has seen foreign logs.
 
-    A node that is still opening its log refuses the write after a while.
+    A node that is still opening its log refuses the write after a while, and one that heals meanwhile may.
     """
-    last, nodes = list[bool](), cluster.nodes
+    last = list[bool]()
+
+    def heals() -> bool:
+        return any(each.foreign or each.opening for each in cluster.nodes)
 
     def write() -> None:
-        while not (done := clients[0].succeeds()) and any(each.foreign or each.opening for each in nodes):
+        while True:
+            healing = heals()
+            if (done := clients[0].succeeds()) or not (healing or heals()):
+                break
             world.sleep(1.0)
         last.append(done)
 
