@@ -142,9 +142,10 @@ class Outcomes(msgspec.Struct, frozen=True):
 class LoggedOutcomes(Outcomes, frozen=True, omit_defaults=True):
     """The outcome of a single command, with its records, so that its sender need not fetch them."""
 
-    # The identity of the log, and the members of :class:`.records.AppendedBatch`.
+    # The identity of the log, and the records as it holds them, packed.
     log: str = ""
     records: bytes = b""
+    # The leader epoch in which the log took them; -1: unknown, as from older releases.
     epoch: int = -1
 
 
